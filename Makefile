@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 LOCKING := --universal --python-version 3.10 --generate-hashes --no-header --no-emit-index-url --no-annotate $(NEW)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-fast test-long test-unit test-crash soak test-connect test-cluster test-mysql97 test-tidb check fmt bench bench-load bench-sink bench-sink-flush bench-validate bench-commits bench-memory bench-metadata bench-commands bench-freshness bench-live bench-first bench-long docs clean fuzz mutation nightly audit lock
+.PHONY: help install demo test test-fast test-long test-unit test-crash soak test-connect test-cluster test-mysql97 test-tidb check fmt bench bench-load bench-sink bench-sink-flush bench-validate bench-commits bench-memory bench-metadata bench-commands bench-freshness bench-live bench-first bench-long bench-log docs clean fuzz mutation nightly audit lock
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -147,6 +147,9 @@ bench-metadata: install ## cost of history look-ups, dm_meta reads and flushes, 
 
 bench-long: servers ## whether a task keeps its speed: 10,000 batches, 200 tables, a schema of 5,000; two hours; writes benchmarks/LONG_RUN.md
 	$(PY) -m benchmarks.long_run
+
+bench-log: install ## what an append costs if the log has many old commits; writes benchmarks/LOG_GROWTH.md
+	$(PY) -m benchmarks.log_growth
 
 bench-load: servers ## speed and memory of a full load; writes benchmarks/FULL_LOAD.md
 	$(PY) -m benchmarks.full_load

@@ -1,17 +1,15 @@
 """What a long run's tables cost to open, look up and plan, and how many files they have; measured beside the run."""
 
 import os
-import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
 from pyspark.sql import SparkSession
 
-from dmdelta.bronze.landing import landing_app
+from dmdelta.bronze.progress import landing_app
 from dmdelta.changelog.ranges import not_before, of_source
 from dmdelta.checkpoint.store import load_points
 from dmdelta.lakehouse.access.delta_rs import LocalTable
@@ -22,8 +20,6 @@ from dmdelta.silver.table.target import silver_app
 from tests.support.task import Task
 
 REPEATS = 7
-AGE_SECONDS, AGE_POLL_SECONDS = 180.0, 20.0
-TWO_DAYS = 2 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +82,6 @@ def count_files(folder: Path) -> tuple[int, int]:
         else:
             data += sum(name.endswith((".parquet", ".bin")) for name in names)
     return data, log
-
-
-def age_logs(silver: Path, stop: threading.Event) -> None:
-    """Date the files of silver's logs back by two days once they are three minutes old, until `stop` is set."""
-    while not stop.wait(AGE_POLL_SECONDS):
-        now = time.time()
-        for file in silver.rglob("_delta_log/*"):
-            with suppress(FileNotFoundError):  # Delta has just removed it
-                written = file.stat().st_mtime
-                if AGE_SECONDS < now - written < TWO_DAYS:
-                    os.utime(file, (written - TWO_DAYS, written - TWO_DAYS))
 
 
 def _local(table: str) -> LocalTable:

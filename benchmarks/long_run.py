@@ -18,14 +18,13 @@ import tempfile
 import time
 from collections.abc import Mapping
 from datetime import datetime, timezone
-from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
 from benchmarks.freshness import END_SECONDS, SYNCER, await_tables, silver_folders
 from benchmarks.load import Load, Writer
 from benchmarks.long_figures import Moment, compare, comparison, course, files, page_with, row_of
-from benchmarks.long_probes import Probes, age_logs
+from benchmarks.long_probes import Probes
 from benchmarks.long_tables import busy_schema, many_tables
 from benchmarks.page import measured_by, write_page
 from benchmarks.shortened import SHORTENED, shortened_environment
@@ -93,7 +92,6 @@ def many_batches(batches: int, folder: Path) -> list[str]:
             patch.dict(os.environ, shortened_environment(datetime.now(timezone.utc))),
             task.process() as run,
             in_background(writer.write),
-            in_background(partial(age_logs, task.root / "silver")),
         ):
             await_tables(run, silver_folders(task, writer))
             moments = follow(run, probes, batches)

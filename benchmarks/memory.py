@@ -25,7 +25,8 @@ from pyspark.sql import SparkSession
 from benchmarks.cpu import tree_cpu_seconds
 from benchmarks.page import measured_by, write_page
 from dmdelta.bronze.datasource import register
-from dmdelta.bronze.landing import LandedRange, land, open_bronze, plan_landing
+from dmdelta.bronze.landing import land, open_bronze, plan_landing
+from dmdelta.bronze.progress import LandedRange
 from dmdelta.changelog.batch_memory import MEMORY_BYTES, BatchMemory
 from dmdelta.engine.apply.writer import ThreadSessions
 from dmdelta.lakehouse.layout import Lakehouse

@@ -5,7 +5,6 @@
 """
 
 import os
-from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone, tzinfo
 from pathlib import Path
 
@@ -15,20 +14,19 @@ DAY = timedelta(minutes=2)
 """So long is a day of bronze's partitions and of `maintenance.bronze-days`."""
 CUT_SECONDS, LANDING_POLL_SECONDS = 0.2, 0.05
 MAINTENANCE_POLL_SECONDS, SLOW_SECONDS = 5.0, 150.0
-VACUUM_EVERY, RETENTION = timedelta(minutes=6), timedelta(minutes=2)
-PROPERTIES = {
-    "delta.deletedFileRetentionDuration": "interval 2 minutes",
-    "delta.logRetentionDuration": "interval 3 minutes",
-}
+FREQUENT = {"log": timedelta(minutes=4), "files": timedelta(minutes=1), "vacuum": timedelta(minutes=2)}
+SILVER = {"log": timedelta(minutes=6), "files": timedelta(minutes=2), "vacuum": timedelta(minutes=3)}
+CHECKSUMS_KEPT = timedelta(minutes=1)
+"""The retention of bronze and dm_meta, and of silver."""
 SHORTENED = (
     f"- A day of bronze (`landed_on`, `maintenance.bronze-days: 1`) lasts {DAY.seconds / 60:.0f} minutes.",
-    f"- The tables are created with {' and '.join(f'`{name} = {value}`' for name, value in PROPERTIES.items())}.",
-    "- Spark cleans logs by whole days: files of silver's logs are dated back by two days once they are 3 minutes old.",
+    "- Commits of bronze and dm_meta are kept for 4 minutes (3 hours), of silver for 6 (12 hours), checksums a minute.",
+    "- Replaced files of bronze and dm_meta are kept for a minute (90), of silver for 2 (8 hours).",
+    "- Bronze and dm_meta are vacuumed every 2 minutes (an hour), silver every 3 (3 hours).",
     f"- The relay cuts a segment every {CUT_SECONDS} s (1 s).",
     f"- Landing lists segments every {LANDING_POLL_SECONDS} s (0.2 s).",
     "- Landed segments expire after three minutes (`purge.expires`).",
     f"- Maintenance polls every {MAINTENANCE_POLL_SECONDS:.0f} s (10 s), expiry every {SLOW_SECONDS:.0f} s (600 s).",
-    f"- A table is vacuumed every {VACUUM_EVERY.seconds // 60} minutes (a day).",
 )
 _HERE = Path(__file__).parent
 
@@ -67,22 +65,18 @@ def shorten_run(began: datetime) -> None:
     from dmdelta.bronze import landing
     from dmdelta.engine.ingest import loop
     from dmdelta.engine.maintenance import background, retention
-    from dmdelta.lakehouse import creation, maintenance, metadata_table
+    from dmdelta.lakehouse import retention as kept
+    from dmdelta.lakehouse.access import log_cleanup
 
     _set(background, POLL_SECONDS=MAINTENANCE_POLL_SECONDS, SLOW_SECONDS=SLOW_SECONDS)
-    _set(maintenance, VACUUM_EVERY=VACUUM_EVERY, RETENTION=RETENTION)
+    _set(log_cleanup, CHECKSUMS_KEPT=CHECKSUMS_KEPT)
     _set(loop, POLL_SECONDS=LANDING_POLL_SECONDS)
     for module in (landing, retention):
         _set(module, datetime=day_clock(began))
-    with_spark = creation.NewTable.properties_list.fget  # type: ignore[attr-defined]
-    listed = "".join(f", '{name}' = '{value}'" for name, value in PROPERTIES.items())
-    _set(creation.NewTable, properties_list=property(lambda table: with_spark(table) + listed))
-    own = metadata_table._properties  # noqa: SLF001 - as the table would be altered by hand
-
-    def properties(task: str) -> Mapping[str, str]:
-        return own(task) | PROPERTIES
-
-    _set(metadata_table, _properties=properties)
+    for record, values in ((kept.FREQUENT, FREQUENT), (kept.SILVER, SILVER)):
+        for name, value in values.items():
+            assert hasattr(record, name), name
+            object.__setattr__(record, name, value)  # the modules that use it have imported it
 
 
 def _set(owner: object, **values: object) -> None:

@@ -7,7 +7,7 @@ nor repeats anything.
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from itertools import takewhile
 from typing import Any
@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from dmdelta.binlog.events.boundary import scan_gtids
 from dmdelta.bronze.datasource import RECORDED, segments_to_json
 from dmdelta.bronze.driver_decoding import decode_small
+from dmdelta.bronze.progress import BATCH_BYTES, LandedRange, first_number, landing_app
 from dmdelta.bronze.schema import BRONZE_SCHEMA, PARTITION_COLUMN, SKIPPING_COLUMNS
 from dmdelta.bronze.small_append import append_small
 from dmdelta.changelog.context import SourceContext
@@ -24,7 +25,8 @@ from dmdelta.errors import CorruptBinlog
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.lakehouse.commits import CommitTag, append
 from dmdelta.lakehouse.creation import NewTable, create_table
-from dmdelta.lakehouse.history import OwnCommit, newest_own_commit, own_commits
+from dmdelta.lakehouse.history import OwnCommit
+from dmdelta.lakehouse.retention import FREQUENT
 from dmdelta.lakehouse.session import takes_arrow
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.lakehouse.tables import OWNER, table_state
@@ -34,46 +36,6 @@ from dmdelta.model.recorded import RecordedStructures
 from dmdelta.model.schema import StructureFrom
 from dmdelta.model.segment import CUT_BYTES, Segment
 from dmdelta.segments import follows, open_segment
-
-BATCH_BYTES = 256 << 20
-"""Maximum log bytes of a batch: large enough to amortize the cost of a commit, here and in silver."""
-
-
-def landing_app(task: str, source_id: str) -> str:
-    """The Delta transaction application of a source's landing commits."""
-    return f"dmdelta:{task}:{source_id}:land"
-
-
-@dataclass(frozen=True, slots=True)
-class LandedRange:
-    """The progress of bronze: the newest landing commit of a source.
-
-    Attributes:
-        safe_until: ranges that start before it may have been applied already, from an earlier epoch of the same log.
-        at: its commit time, in UTC; None: in this run.
-    """
-
-    batch: int
-    begin: Position
-    end: Position
-    gtid_set: GtidSet
-    safe_until: Position | None = None
-    at: datetime | None = field(default=None, compare=False)
-
-    @property
-    def size(self) -> int:
-        """Approximate bytes of the log: unknown across a file boundary."""
-        same_file = self.begin.binlog_file == self.end.binlog_file
-        return self.end.offset - self.begin.offset if same_file else BATCH_BYTES
-
-    @property
-    def safe_beyond(self) -> Position | None:
-        """The part of `safe_until` that the next batch inherits."""
-        return self.safe_until if self.safe_until is not None and self.safe_until > self.end else None
-
-    def join(self, following: "LandedRange") -> "LandedRange":
-        """One range of two adjacent ones; it has the later one's number, which identifies its end."""
-        return replace(following, begin=self.begin, safe_until=following.safe_until or self.safe_until)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,30 +99,6 @@ def plan_landing(
         chosen.append(segment)
         size += segment.size
     return LandingBatch(landed.batch + 1 if landed else 1, tuple(chosen))
-
-
-def newest_landed(spark: SparkSession, source: SourceContext) -> LandedRange | None:
-    """The progress recorded in bronze itself; None if no rows of this source ever landed."""
-    commit = newest_own_commit(spark, source.bronze, landing_app(source.task, source.source_id))
-    if commit is None:
-        return None
-    return replace(_landed(commit.tag, source), at=commit.at)
-
-
-def landed_batches(spark: SparkSession, source: SourceContext, after: Position | None) -> list[LandedRange]:
-    """The landed batches that end after `after`, oldest first, as far back as bronze's history is kept.
-
-    If it does not reach back to `after`, the first batch starts later: a range that starts at `after` still covers it.
-    """
-    commits = own_commits(spark, source.bronze, landing_app(source.task, source.source_id))
-    tags = [commit.tag for commit in takewhile(lambda commit: after is None or commit.tag.end > after, commits)]
-    return [_landed(tag, source) for tag in reversed(tags) if not tag.again]
-
-
-def _landed(tag: CommitTag, source: SourceContext) -> LandedRange:
-    return LandedRange(
-        tag.version, tag.begin, tag.end, parse_gtid_set(tag.gtid_set or "", source.flavor), tag.safe_until
-    )
 
 
 def land(
@@ -238,7 +176,7 @@ def start_epoch(
     Raises:
         Fenced: another runner of this task landed a batch.
     """
-    number = landed.batch + 1 if landed else 1
+    number = landed.batch + 1 if landed else first_number(spark, source)
     mark = LandedRange(number, begin, begin, gtid_set or parse_gtid_set("", source.flavor), safe_until)
     _land_nothing(spark, source, _tag(source, mark))
     return mark
@@ -262,19 +200,6 @@ def _land_nothing(spark: SparkSession, source: SourceContext, tag: CommitTag) ->
 
 def _no_rows(spark: SparkSession, source: SourceContext) -> DataFrame:
     return spark.read.table(source.bronze).where("false")
-
-
-def newest_beginning(spark: SparkSession, source: SourceContext) -> Position | None:
-    """The position at which the newest epoch was started by a request; None if it was not, or if unknown."""
-    epoch: int | None = None
-    for commit in own_commits(spark, source.bronze, landing_app(source.task, source.source_id)):
-        end = commit.tag.end
-        epoch = end.epoch if epoch is None else epoch
-        if end.epoch != epoch:
-            return None
-        if commit.tag.begin == end and not commit.tag.again:
-            return end
-    return None
 
 
 def land_rows(spark: SparkSession, source: SourceContext, rows: DataFrame, landed: LandedRange) -> OwnCommit:
@@ -329,6 +254,7 @@ def open_bronze(spark: SparkSession, bronze: str, task: str) -> None:
         "delta.appendOnly": "true",
         "delta.dataSkippingStatsColumns": ",".join(SKIPPING_COLUMNS),
         "delta.checkpointInterval": "50",
+        **FREQUENT.properties,
         OWNER: task,
     }
     columns = dict(column.split(maxsplit=1) for column in BRONZE_SCHEMA.split(","))

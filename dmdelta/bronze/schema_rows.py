@@ -7,7 +7,7 @@ from datetime import datetime
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
-from dmdelta.bronze.landing import newest_beginning
+from dmdelta.bronze.progress import newest_beginning
 from dmdelta.changelog.context import SourceContext
 from dmdelta.ddl.tracking.tracked_structures import Origin, Structures, TrackedTable
 from dmdelta.lakehouse.spark_errors import wrapped

@@ -1,4 +1,4 @@
-"""`dmdelta maintain`: compacts small files, purges deleted rows and removes old files."""
+"""`dmdelta maintain`: compacts small files, purges deleted rows and removes old files and commits."""
 
 import logging
 import sys
@@ -23,7 +23,7 @@ def maintain(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only report what the tables need.")] = False,
     json: Json = False,
 ) -> None:
-    """Run table maintenance: OPTIMIZE, purge of deletion vectors, VACUUM. A running task pauses meanwhile."""
+    """Run table maintenance: OPTIMIZE, purge of deletion vectors, VACUUM, the log. A running task pauses meanwhile."""
     task = load_spec(spec)
     configure(level=logging.WARNING)
     from dmdelta.engine.maintenance.command import maintain as maintain_all

@@ -6,7 +6,9 @@ from dmdelta.config.section import Section
 
 
 class MaintenanceConfig(Section):
-    """Compacts small files, clusters them by the key, purges rows that deletion vectors hide, and removes old files."""
+    """Compacts small files, clusters them by the key, purges rows that deletion vectors hide, and removes old files
+    and commits.
+    """
 
     automatic: bool = True
     """Whether a running task performs maintenance automatically, on one table at a time while the others continue. Not

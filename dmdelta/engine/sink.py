@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
-from dmdelta.bronze.landing import LandedRange, landed_batches, newest_landed
+from dmdelta.bronze.landed_ranges import ranges_after
+from dmdelta.bronze.progress import LandedRange, newest_landed
 from dmdelta.bronze.retention import expired_to, is_forgotten
 from dmdelta.bronze.watermarks import exact_positions
 from dmdelta.changelog.context import SourceContext
@@ -100,7 +101,7 @@ class SinkingLoop(SupervisedLoop):
             self._assert_kept(sink.oldest)
             self._assert_kept_of_snapshots(sink)
             # Read only now: what lands later comes through the queue; a batch may be in both.
-            for batch in landed_batches(self.spark, self.source, sink.position) if landed else ():
+            for batch in ranges_after(self.spark, self.source, landed, sink.position) if landed else ():
                 if not self._apply(sink, batch, stop):
                     break
             # After a stop, to the end of what has landed, as silver's tables.

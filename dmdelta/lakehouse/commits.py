@@ -278,6 +278,6 @@ def _read_back(spark: SparkSession, table: str, tag: CommitTag, after: int | Non
         raise fenced(table)
     if after is not None and newest.version > after + 1:
         since = takewhile(lambda commit: commit.version > after, commits)
-        if any(commit.tag.run != tag.run for commit in since):
+        if any(commit.tag.run != tag.run and not commit.tag.again for commit in since):
             raise fenced(table)
     return newest

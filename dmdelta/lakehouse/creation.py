@@ -42,7 +42,12 @@ class NewTable:
 
     @property
     def properties_list(self) -> str:
-        return ", ".join(f"{literal(name)} = {literal(value)}" for name, value in self.properties.items())
+        return properties_list(self.properties)
+
+
+def properties_list(properties: Mapping[str, str]) -> str:
+    """Properties in a statement, between its parentheses."""
+    return ", ".join(f"{literal(name)} = {literal(value)}" for name, value in properties.items())
 
 
 def make_schema(spark: SparkSession, lakehouse: Lakehouse, name: str) -> None:

@@ -25,6 +25,7 @@ __all__ = [
     "OwnCommit",
     "TimedCommit",
     "commits",
+    "epoch_marks",
     "newest_commits",
     "newest_own_commit",
     "own_commits",
@@ -55,6 +56,16 @@ def own_commits(spark: SparkSession, table: str, app: str | None, *, least: int 
         LakehouseError: the table cannot be read.
     """
     return commit_log.own_commits(_reader(spark, table), app, least=least)
+
+
+def epoch_marks(spark: SparkSession, table: str, app: str) -> list[CommitTag]:
+    """The tags of the landing commits of `app` that began an epoch, newest first; those that the history still has, and
+    those that maintenance has kept.
+
+    Raises:
+        LakehouseError: the table cannot be read.
+    """
+    return commit_log.epoch_marks(_reader(spark, table), app)
 
 
 def newest_commits(spark: SparkSession, table: str, app: str) -> tuple[int | None, OwnCommit | None]:

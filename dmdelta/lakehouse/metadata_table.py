@@ -16,6 +16,7 @@ from dmdelta.lakehouse.access.object_store import ObjectMetadata, object_table
 from dmdelta.lakehouse.access.spark import SparkTable
 from dmdelta.lakehouse.creation import NewTable, create_table, make_schema
 from dmdelta.lakehouse.layout import Lakehouse
+from dmdelta.lakehouse.retention import FREQUENT
 from dmdelta.lakehouse.spark_errors import is_absent, wrapped
 from dmdelta.lakehouse.tables import OWNER, TableState, table_state
 
@@ -208,7 +209,7 @@ def _created_locally(table: "LocalTable", columns: Columns, task: str) -> bool |
 
 
 def _properties(task: str) -> dict[str, str]:
-    return {"delta.checkpointInterval": "50", OWNER: task}
+    return {"delta.checkpointInterval": "50", **FREQUENT.properties, OWNER: task}
 
 
 def _create(spark: SparkSession, lakehouse: Lakehouse, table: str, columns: Columns, task: str) -> None:

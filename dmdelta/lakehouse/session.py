@@ -42,6 +42,8 @@ SQL_CONFS = {
     "spark.sql.variant.pushVariantIntoScan": "false",
     # For the same reason: a value that a filter uses twice would be extracted before the conditions that precede it.
     "spark.sql.subexpressionElimination.skipForShortcutExpr": "true",
+    # The version before the newest one is read at the RENAME of a table, also if the table had not changed for weeks.
+    "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
     # Otherwise ${env:NAME} in the name of a source table, or in a key, would be replaced from the environment.
     "spark.sql.variable.substitute": "false",
 }

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 
 from dmdelta import __version__
-from dmdelta.bronze.landing import landing_app
+from dmdelta.bronze.progress import landing_app
 from dmdelta.config import TaskSpec
 from dmdelta.engine.inspect.stored_status import stored_status
 from dmdelta.engine.task.task import Stage, Task, ignored, open_task

@@ -22,7 +22,7 @@ from tests.support.task import Task
 def often(monkeypatch):
     """A table needs care after a few commits."""
     monkeypatch.setattr("dmdelta.engine.maintenance.background.POLL_SECONDS", 0.5)
-    monkeypatch.setattr("dmdelta.lakehouse.maintenance.COMPACT_FILES", 3)
+    monkeypatch.setattr("dmdelta.lakehouse.maintenance.table.COMPACT_FILES", 3)
     monkeypatch.setattr("dmdelta.engine.run.assembly.BackgroundMaintenance", partial(BackgroundMaintenance, worn=2))
 
 

@@ -8,7 +8,7 @@ from datetime import timezone
 
 import pytest
 
-from dmdelta.bronze.landing import newest_landed
+from dmdelta.bronze.progress import newest_landed
 from dmdelta.changelog.context import SourceContext
 from dmdelta.changelog.ranges import within
 from dmdelta.cli.main import execute

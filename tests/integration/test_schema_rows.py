@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from dmdelta.bronze.landing import newest_landed
+from dmdelta.bronze.progress import newest_landed
 from dmdelta.changelog.context import SourceContext
 from dmdelta.model.recorded import RecordedStructures
 from dmdelta.model.schema import TableSchema

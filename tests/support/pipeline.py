@@ -14,15 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from dmdelta.binlog.rows.ddl_scan import scan_statements
 from dmdelta.bronze.datasource import register
-from dmdelta.bronze.landing import (
-    BATCH_BYTES,
-    LandedRange,
-    LandingBatch,
-    land,
-    newest_landed,
-    open_bronze,
-    plan_landing,
-)
+from dmdelta.bronze.landing import LandingBatch, land, open_bronze, plan_landing
+from dmdelta.bronze.progress import BATCH_BYTES, LandedRange, newest_landed
 from dmdelta.changelog.batch_memory import MEMORY_BYTES, BatchMemory
 from dmdelta.changelog.context import SourceContext
 from dmdelta.ddl.tracking.structure_plan import Catalog, LogAhead, plan_structures

@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
-from dmdelta.bronze.landing import newest_landed
+from dmdelta.bronze.progress import newest_landed
 from dmdelta.changelog.context import SourceContext
 from dmdelta.model.position import Position
 from dmdelta.model.type_names import INTEGERS

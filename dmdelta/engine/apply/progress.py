@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from dmdelta.bronze.landing import LandedRange
+from dmdelta.bronze.progress import LandedRange
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
 

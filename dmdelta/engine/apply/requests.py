@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from pyspark.sql import SparkSession
 
-from dmdelta.bronze.landing import LandedRange
+from dmdelta.bronze.progress import LandedRange
 from dmdelta.checkpoint import Point, Points, RestartPlan, SafeModePolicy, SourceEvidence, TableEvidence, TablePoint
 from dmdelta.checkpoint.points import ORIGIN
 from dmdelta.checkpoint.restart_plan import plan_restart

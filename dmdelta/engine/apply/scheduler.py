@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
 
-from dmdelta.bronze.landing import LandedRange
+from dmdelta.bronze.progress import LandedRange
 from dmdelta.engine.apply.progress import AppliedRange, OpenRanges
 from dmdelta.engine.apply.ready import ready_turns
 from dmdelta.engine.apply.table_state import LEFT_OUT, Phase, TableError, TableState, TableStates

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from dmdelta.bronze.landing import LandedRange
+from dmdelta.bronze.progress import LandedRange
 from dmdelta.engine.apply.turns import PendingRange
 from dmdelta.engine.apply.writer import TableApply
 from dmdelta.logging import get_logger

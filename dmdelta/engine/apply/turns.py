@@ -4,7 +4,7 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from dmdelta.bronze.landing import LandedRange
+from dmdelta.bronze.progress import LandedRange
 from dmdelta.engine.ingest.queue import can_join
 from dmdelta.engine.telemetry.counters import smoothed
 from dmdelta.model.schema import TableName

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
 
-from dmdelta.bronze.landing import LandedRange
+from dmdelta.bronze.progress import LandedRange
 from dmdelta.checkpoint import Point, Points, TablePoint
 from dmdelta.engine.apply.requests import RangeRequests
 from dmdelta.engine.telemetry.counters import RunCounters

@@ -3,20 +3,21 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dmdelta.bronze.landing import landing_app
+from dmdelta.bronze.progress import landing_app
 from dmdelta.bronze.retention import expired_to, forgotten, is_forgotten
 from dmdelta.bronze.watermarks import exact_positions
 from dmdelta.changelog.context import SourceContext
 from dmdelta.engine.snapshot.store import ChunkStore
 from dmdelta.engine.task.task import Task
 from dmdelta.errors import QualityError
-from dmdelta.lakehouse.history import CommitTag, own_commits
+from dmdelta.lakehouse.history import CommitTag, epoch_marks, own_commits
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.silver.apply.silver_context import SilverContext
 from dmdelta.silver.history.former_names import Ancestor, plan_lineage, renamings_before
 from dmdelta.silver.history.lineage import Beginnings, Carried, FileRows, ReplayRange, Reread, files_of, plan_past
 from dmdelta.silver.schema.lookup import structure_at
+from dmdelta.sink.plan.reload import Reload
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +80,15 @@ class NamedPast:
 
     def overlap_ends(self) -> dict[int, Position]:
         """The position up to which the log of an epoch may repeat earlier changes, by epoch; of all tables."""
-        marks = self._marks(self.task.lakehouse.bronze, landing_app(self.task.spec.name, self.context.source_id))
-        return {tag.end.epoch: tag.safe_until or tag.end for tag in marks}
+        app = landing_app(self.task.spec.name, self.context.source_id)
+        marks = epoch_marks(self.task.spark, self.task.lakehouse.bronze, app)
+        return {tag.end.epoch: tag.safe_until or tag.end for tag in marks if tag.end.chunk is None}
 
-    def _marks(self, place: str, app: str) -> list[CommitTag]:
-        """The tags of the commits that mark the beginning of a log."""
-        tags = (commit.tag for commit in own_commits(self.task.spark, place, app))
-        return [tag for tag in tags if tag.begin == tag.end and tag.end.chunk is None and not tag.again]
+    def _marks(self) -> list[CommitTag]:
+        """The tags of the silver commits that mark the beginning of a log, as far back as the history is kept."""
+        target = self.context.table(self.name)
+        tags = (commit.tag for commit in own_commits(self.task.spark, target.place, target.app))
+        return [tag for tag in tags if tag.begin == tag.end and tag.end.chunk is None]
 
     def rereads(self, files: Sequence[FileRows]) -> list[Reread]:
         """The ad-hoc snapshots that silver was loaded from."""
@@ -94,15 +97,24 @@ class NamedPast:
         if not epochs:
             return []
         store = ChunkStore(task.spark, task.lakehouse, task.spec.name, context.source_id, task.run)
-        marks = self._marks(context.table(self.name).place, context.table(self.name).app)
+        applied = {one.epoch: one for one in _applied(store) if one.table == self.name}
+        marks = self._marks() if epochs - applied.keys() else []
         rereads: list[Reread] = []
         for epoch in epochs - {store.awaited().epoch}:
             log_begin = store.load(epoch, context.flavor).log_begin
             exact = exact_positions(task.spark, task.lakehouse.bronze, context.source_id, (epoch, log_begin.epoch))
             resume_position = exact.get(self.name, log_begin)
+            if (found := applied.get(epoch)) is not None:
+                rereads.append(Reread(epoch, resume_position, found.safe_until or found.position))
+                continue
             until = next((tag.safe_until or tag.end for tag in marks if tag.end == resume_position), None)
             rereads.append(Reread(epoch, resume_position, until))
         return rereads
+
+
+def _applied(store: ChunkStore) -> list[Reload]:
+    """The ad-hoc snapshots that are recorded as applied; earlier versions did not record them."""
+    return store.applied() if store.applied_epochs() else []
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from enum import Enum
 
 from pyspark.sql import Row, SparkSession
 
-from dmdelta.bronze.landing import landing_app
+from dmdelta.bronze.progress import landing_app
 from dmdelta.bronze.retention import expired_to, forgotten
 from dmdelta.changelog.context import SourceContext
 from dmdelta.changelog.ranges import of_source

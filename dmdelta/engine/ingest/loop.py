@@ -9,7 +9,8 @@ from datetime import datetime, timedelta, timezone
 from pyspark.sql import SparkSession
 
 from dmdelta.bronze.driver_decoding import SMALL_BYTES
-from dmdelta.bronze.landing import LandedRange, LandingBatch, land, plan_landing, write_keepalive
+from dmdelta.bronze.landing import LandingBatch, land, plan_landing, write_keepalive
+from dmdelta.bronze.progress import LandedRange
 from dmdelta.changelog.context import SourceContext
 from dmdelta.engine.control.cancellation import StopRequest
 from dmdelta.engine.ingest.queue import RangeQueue
@@ -51,7 +52,9 @@ def plan_pause(freshness: float, land: float, interval: float | None = None) -> 
 log = get_logger(__name__)
 POLL_SECONDS = 0.2
 KEEPALIVE_INTERVAL = timedelta(days=7)
-"""Delta forgets a table's commits after 30 days while others write to it: an idle source writes a keepalive before."""
+"""Delta forgets a table's commits after 30 days while others write to it: an idle source writes a keepalive before.
+
+Under a local root maintenance forgets them within hours, and repeats all positions before."""
 PURGE_SECONDS = 60.0
 """Minimum interval between two purges of segments."""
 GATHER_SECONDS = 2.0

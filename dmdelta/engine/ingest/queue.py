@@ -3,7 +3,7 @@
 import threading
 from collections import deque
 
-from dmdelta.bronze.landing import LandedRange
+from dmdelta.bronze.progress import LandedRange
 
 
 class RangeQueue:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime, timezone
 from typing import Any
 
-from dmdelta.bronze.landing import landing_app
+from dmdelta.bronze.progress import landing_app
 from dmdelta.checkpoint.points import ORIGIN
 from dmdelta.config import SourceConfig, TaskSpec
 from dmdelta.ddl.tracking.effects import Created, Unread

@@ -11,7 +11,8 @@ from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
 
-from dmdelta.bronze.landing import LandedRange, LandingBatch
+from dmdelta.bronze.landing import LandingBatch
+from dmdelta.bronze.progress import LandedRange
 from dmdelta.bronze.schema_rows import structures_before
 from dmdelta.bronze.segment_scan import statements_of, tables_of
 from dmdelta.changelog.context import SourceContext

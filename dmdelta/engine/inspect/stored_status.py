@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dmdelta.bronze.landing import landing_app
+from dmdelta.bronze.progress import landing_app
 from dmdelta.checkpoint import checkpoint_rows
 from dmdelta.config import SourceConfig, TaskSpec
 from dmdelta.engine.control.table import ControlTable

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from dmdelta.lakehouse.history import OwnCommit
-from dmdelta.lakehouse.maintenance import RETENTION
 from dmdelta.model.position import Position
 from dmdelta.silver.apply.request import LAST_STEP
 from dmdelta.silver.rows.strategy import Mode
@@ -63,7 +62,7 @@ def plan_base(
     at: Position,
     applied: Position | None,
     *,
-    now: datetime,
+    is_kept: Callable[[datetime], bool],
     is_reload: Callable[[Position], bool],
 ) -> Base | None:
     """The newest version of a silver table that has the table's rows at or before `at`; None if the history has none.
@@ -76,12 +75,12 @@ def plan_base(
         newest: a version of the silver table, read before the commits.
         applied: everything of the table before this position is in silver, according to a checkpoint that was read
             before the commits; None: unknown. It limits the tail of a table that rarely changes.
-        now: in UTC. Files of versions that were replaced long ago may have been removed.
+        is_kept: whether a version that was replaced at a time still has its files, for as long as a query takes.
         is_reload: whether an ad-hoc snapshot of the table resumes at a position.
     """
     following: OwnCommit | None = None
     for commit in commits:
-        if following is not None and now - following.at > RETENTION - QUERY_TIME:
+        if following is not None and not is_kept(following.at):
             return None
         if _reaches(commit, at) and _is_whole(commit, is_reload):
             end, is_newest = commit.tag.end, following is None

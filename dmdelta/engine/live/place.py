@@ -1,6 +1,6 @@
 """The position at which live reads see a source: the end of bronze, or a place that a user names."""
 
-from dmdelta.bronze.landing import newest_landed
+from dmdelta.bronze.progress import newest_landed
 from dmdelta.changelog.context import SourceContext
 from dmdelta.changelog.ranges import of_source
 from dmdelta.changelog.xa import AT, position_of

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 
 from pyspark.sql import DataFrame
 
@@ -15,13 +15,14 @@ from dmdelta.ddl.tracking.effects import Altered
 from dmdelta.ddl.tracking.statement_effects import statement_effects
 from dmdelta.ddl.types.silver_types import OWN_COLUMNS
 from dmdelta.engine.history.lineage import NamedPast, TablePast
-from dmdelta.engine.live.base import Base, LogBeginning, TailRange, plan_base, plan_tail, unknown_until
+from dmdelta.engine.live.base import QUERY_TIME, Base, LogBeginning, TailRange, plan_base, plan_tail, unknown_until
 from dmdelta.engine.live.known_log import KnownLog, LogView
 from dmdelta.engine.live.replayed import replayed_rows
 from dmdelta.engine.snapshot.store import ChunkStore
 from dmdelta.engine.task.source import TaskSource
 from dmdelta.errors import NotReadable, QualityError
 from dmdelta.lakehouse.history import newest_commits, own_commits
+from dmdelta.lakehouse.retention import files_kept
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
@@ -55,6 +56,7 @@ class LiveSource:
     at: Position
     known: KnownLog = field(default_factory=KnownLog)
     _bases: dict[tuple[TableName, Position], Base | None] = field(default_factory=dict)
+    _kept: dict[str, timedelta] = field(default_factory=dict)
     _renamings: Sequence[Renaming] | None = None
     _log_view: LogView | None = None
     _points: StoredPoints | None = None
@@ -186,11 +188,16 @@ class LiveSource:
                     newest,
                     at,
                     applied,
-                    now=datetime.now(timezone.utc),
+                    is_kept=lambda replaced_at: self._is_kept(target, replaced_at),
                     is_reload=lambda position: self._is_reload(name, position),
                 )
             self._bases[name, at] = found
         return self._bases[name, at]
+
+    def _is_kept(self, target: Target, replaced_at: datetime) -> bool:
+        if target.place not in self._kept:
+            self._kept[target.place] = files_kept(self.source.task.spark, target.place) - QUERY_TIME
+        return datetime.now(timezone.utc) - replaced_at <= self._kept[target.place]
 
     def _is_reload(self, name: TableName, position: Position) -> bool:
         past = self._past(name)

@@ -8,7 +8,7 @@ from dmdelta.changelog.row_filters import ROW_EVENTS, ignored_ops, left_out_rows
 from dmdelta.engine.live.base import QUERY_TIME
 from dmdelta.engine.live.source import LiveSource
 from dmdelta.errors import SchemaError
-from dmdelta.lakehouse.maintenance import RETENTION
+from dmdelta.lakehouse.retention import DELTA
 from dmdelta.model.change import Op
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.silver.apply.row_checks import OnFailure
@@ -127,7 +127,7 @@ def valid_until(now: datetime, first_landed: date | None, bronze_days: int | Non
         first_landed: the day when the first change of the view landed; None: it has none yet.
         bronze_days: `maintenance.bronze-days`.
     """
-    files = now + RETENTION
+    files = now + DELTA.files
     if bronze_days is None:
         return files - QUERY_TIME
     # Changes of a day expire when `bronze_days` whole days have passed after it.

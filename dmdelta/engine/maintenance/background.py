@@ -27,7 +27,8 @@ from dmdelta.errors import DmdeltaError
 from dmdelta.lakehouse.access.interface import PartitionBound
 from dmdelta.lakehouse.jvm.cancellation import cancel_jobs
 from dmdelta.lakehouse.layout import Lakehouse
-from dmdelta.lakehouse.maintenance import (
+from dmdelta.lakehouse.maintenance.old_commits import Content, MaintainedTable, maintained_silver
+from dmdelta.lakehouse.maintenance.table import (
     MaintenancePlan,
     MaintenanceResult,
     maintain_metadata,
@@ -99,19 +100,20 @@ class BackgroundMaintenance:
             self._slow = time.monotonic()
             self._expire(stop)
             for table in metadata_tables(self.task.lakehouse, self.task.spec.name):
-                self._maintain(table, stop)
+                self._maintain(MaintainedTable(table, Content.METADATA), stop)
 
     def _silver(self, state: TableState, stop: StopRequest) -> None:
         scheduler, name = self.scheduler, state.name
         state.commits = 0
         target = scheduler.context.table(name)
-        plan = self._plan(target.place, stop)
+        table = maintained_silver(self.spark, target.place)
+        plan = self._plan(table, stop)
         if plan.deeds:
             with scheduler.maintenance(name, stop) as ours, scheduler.tables.turns(self.spark, [name]):
                 if ours:
-                    self._execute(target.place, plan, stop)
+                    self._execute(table, plan, stop)
         if scheduler.context.checks is not no_checks:
-            self._maintain(Quarantine.of(target).place, stop)
+            self._maintain(MaintainedTable(Quarantine.of(target).place, Content.QUARANTINE), stop)
 
     def _bronze(self, stop: StopRequest) -> None:
         landed = self.scheduler.tables.counters.batches
@@ -119,7 +121,8 @@ class BackgroundMaintenance:
             self._batches = landed
             # Older days were compacted while they were new.
             yesterday = (datetime.now(timezone.utc) - timedelta(days=1)).date()
-            self._maintain(self.task.lakehouse.bronze, stop, PartitionBound(PARTITION_COLUMN, yesterday))
+            bronze = MaintainedTable(self.task.lakehouse.bronze, Content.BRONZE)
+            self._maintain(bronze, stop, PartitionBound(PARTITION_COLUMN, yesterday))
 
     def _expire(self, stop: StopRequest) -> None:
         bronze = self.task.lakehouse.bronze
@@ -132,24 +135,24 @@ class BackgroundMaintenance:
             self.scheduler.tables.counters.cared_for("expire")
             log.info("bronze rows expired", table=bronze, before=str(expired.before), rows=expired.rows)
 
-    def _maintain(self, table: str, stop: StopRequest, since: PartitionBound | None = None) -> None:
+    def _maintain(self, table: MaintainedTable, stop: StopRequest, since: PartitionBound | None = None) -> None:
         if not stop.requested:
             self._execute(table, self._plan(table, stop), stop, since)
 
-    def _plan(self, table: str, stop: StopRequest) -> MaintenancePlan:
+    def _plan(self, table: MaintainedTable, stop: StopRequest) -> MaintenancePlan:
         try:
             wear = read_table_health(self.spark, table)
         except DmdeltaError as error:
-            self._failed(table, error, stop)
+            self._failed(table.table, error, stop)
             return MaintenancePlan()
         if wear is None:
             return MaintenancePlan()
         # The history of a busy table only goes back some hours.
-        known = replace(wear, vacuumed_at=wear.vacuumed_at or self._vacuumed.get(table))
+        known = replace(wear, vacuumed_at=wear.vacuumed_at or self._vacuumed.get(table.table))
         return plan_maintenance(known, datetime.now(timezone.utc))
 
     def _execute(
-        self, table: str, plan: MaintenancePlan, stop: StopRequest, since: PartitionBound | None = None
+        self, table: MaintainedTable, plan: MaintenancePlan, stop: StopRequest, since: PartitionBound | None = None
     ) -> None:
         """Run the planned maintenance."""
         if not plan.deeds:
@@ -157,16 +160,18 @@ class BackgroundMaintenance:
         try:
             done = self._perform(table, plan, since)
         except DmdeltaError as error:
-            self._failed(table, error, stop)
+            self._failed(table.table, error, stop)
             return
         for deed in plan.deeds:
             self.scheduler.tables.counters.cared_for(deed)
         if plan.vacuum:
-            self._vacuumed[table] = datetime.now(timezone.utc)
+            self._vacuumed[table.table] = datetime.now(timezone.utc)
         log.info("maintenance finished", **asdict(done))
 
-    def _perform(self, table: str, plan: MaintenancePlan, since: PartitionBound | None) -> MaintenanceResult:
-        if table in metadata_tables(self.task.lakehouse, self.task.spec.name):
+    def _perform(
+        self, table: MaintainedTable, plan: MaintenancePlan, since: PartitionBound | None
+    ) -> MaintenanceResult:
+        if table.content is Content.METADATA:
             return maintain_metadata(self.spark, table, plan)
         return maintain_table(self.spark, table, plan, since)
 

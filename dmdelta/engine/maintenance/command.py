@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from fnmatch import fnmatchcase
 
+from pyspark.sql import SparkSession
+
 from dmdelta.config import TaskSpec
 from dmdelta.engine.control.exclusive import exclusive_access
 from dmdelta.engine.maintenance.background import metadata_tables
@@ -13,7 +15,8 @@ from dmdelta.engine.maintenance.retention import expire_bronze
 from dmdelta.engine.task.source import source_of_task
 from dmdelta.engine.task.task import Task, open_task
 from dmdelta.errors import ConfigError
-from dmdelta.lakehouse.maintenance import (
+from dmdelta.lakehouse.maintenance.old_commits import Content, MaintainedTable, maintained_silver
+from dmdelta.lakehouse.maintenance.table import (
     MaintenancePlan,
     maintain_metadata,
     maintain_table,
@@ -29,9 +32,9 @@ class Maintained:
     """A table, its state, and the maintenance that was done.
 
     Attributes:
-        new_files, dead_rows, rows: before; as in `dmdelta.lakehouse.maintenance.TableHealth`.
-        done: `expire`, `purge`, `compact`, `vacuum`, in this order; for a dry run, what would be done, except the
-            first.
+        new_files, dead_rows, rows: before; as in `dmdelta.lakehouse.maintenance.table.TableHealth`.
+        done: `expire`, `retain`, `purge`, `compact`, `vacuum`, `clean`, in this order; for a dry run, what would be
+            done, except the first.
         compacted_files, made_files: of the compaction; None without one.
     """
 
@@ -61,19 +64,18 @@ def maintain(
     """
     task = open_task(spec, writing=False)
     spark = maintenance_session(task.spark)
-    metadata = metadata_tables(task.lakehouse, spec.name)
     maintained: list[Maintained] = []
     with nullcontext() if dry_run else exclusive_access(spec):
         expired = expire_bronze(task, spark) if pattern == "*" and not dry_run else None
-        for shown, place in _tables(task, pattern):
-            wear = read_table_health(spark, place)
+        for shown, table in _tables(task, pattern, spark):
+            wear = read_table_health(spark, table)
             if wear is None:
                 continue
             plan = plan_maintenance(wear, datetime.now(timezone.utc), thorough=True)
-            perform = maintain_metadata if place in metadata else maintain_table
-            result = perform(spark, place, MaintenancePlan() if dry_run else plan)
+            perform = maintain_metadata if table.content is Content.METADATA else maintain_table
+            result = perform(spark, table, MaintenancePlan() if dry_run else plan)
             compacted, made = result.compacted_files, result.new_files
-            first = ["expire"] if expired is not None and place == task.lakehouse.bronze else []
+            first = ["expire"] if expired is not None and table.content is Content.BRONZE else []
             done = (*first, *plan.deeds)
             maintained.append(
                 Maintained(
@@ -92,8 +94,8 @@ def maintain(
     return maintained
 
 
-def _tables(task: Task, pattern: str) -> Iterator[tuple[str, str]]:
-    """Display names and SQL identifiers of the tables, each once; the tables need not exist."""
+def _tables(task: Task, pattern: str, spark: SparkSession) -> Iterator[tuple[str, MaintainedTable]]:
+    """Display names of the tables, and the tables, each once; they need not exist."""
     seen = set[str]()
     for config in task.spec.sources:
         source = source_of_task(task, config)
@@ -101,9 +103,10 @@ def _tables(task: Task, pattern: str) -> Iterator[tuple[str, str]]:
             target = source.context.table(name)
             if fnmatchcase(".".join(name), pattern) and target.place not in seen:
                 seen.add(target.place)
-                yield ".".join(target.route.name), target.place
-                yield f"{'.'.join(target.route.name)} (quarantine)", Quarantine.of(target).place
+                shown = ".".join(target.route.name)
+                yield shown, maintained_silver(spark, target.place)
+                yield f"{shown} (quarantine)", MaintainedTable(Quarantine.of(target).place, Content.QUARANTINE)
     if pattern == "*":
-        yield "bronze", task.lakehouse.bronze
+        yield "bronze", MaintainedTable(task.lakehouse.bronze, Content.BRONZE)
         for place in metadata_tables(task.lakehouse, task.spec.name):
-            yield place, place
+            yield place, MaintainedTable(place, Content.METADATA)

@@ -5,7 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from dmdelta.bronze.landing import landed_batches, newest_landed
+from dmdelta.bronze.landed_ranges import landed_batches
+from dmdelta.bronze.progress import newest_landed
 from dmdelta.bronze.retention import assert_kept
 from dmdelta.checkpoint.store import load_points
 from dmdelta.config import QualityConfig, TaskSpec
@@ -143,10 +144,12 @@ def _range(source: TaskSource, request: QualityRequest) -> tuple[Position | None
         raise ConfigError(f"silver has no data of {source.config.source_id} yet", hint="run the task first")
     applied = landed.end if stored is None or request.replay else stored.global_point.position
     if request.last is not None:
-        batches = [batch for batch in landed_batches(task.spark, landing, None) if batch.end <= applied]
+        batches = [batch for batch in landed_batches(task.spark, landing) if batch.end <= applied]
         chosen = [batch for batch in batches if batch.begin != batch.end][-request.last :]
         if not chosen:
-            raise ConfigError("silver has no batch yet", hint="run the task first")
+            raise ConfigError(
+                "bronze's history has no batch that silver has applied", hint="run the task first, or use --from"
+            )
         return chosen[0].begin, chosen[-1].end
     places = LandedPositions(task.spark, landing, landed.end)
     end = min(applied, find_place(places, request.end, Side.TO)) if request.end is not None else applied

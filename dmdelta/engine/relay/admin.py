@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from dmdelta.bronze.landing import landing_app
+from dmdelta.bronze.progress import landing_app
 from dmdelta.config import SourceConfig, TaskSpec
 from dmdelta.engine.task.mapping import relay_task
 from dmdelta.engine.task.task import Task, open_metadata

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from dmdelta.bronze.landing import LandedRange
+from dmdelta.bronze.progress import LandedRange
 from dmdelta.config import SourceConfig, TaskSpec
 from dmdelta.engine.task.mapping import FIRST_TRY, purging_of, reading_of, relay_task
 from dmdelta.errors import DmdeltaError, SourceError, StageFailed

@@ -1,6 +1,6 @@
 """`dmdelta replay`: resolves the tables and the range of a source's log, and replays them."""
 
-from dmdelta.bronze.landing import newest_landed
+from dmdelta.bronze.progress import newest_landed
 from dmdelta.bronze.retention import assert_kept
 from dmdelta.config import TaskSpec
 from dmdelta.engine.history.positions import LandedPositions, Side, find_place

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from pyspark.sql import SparkSession
 
 from dmdelta.bronze.datasource import register
-from dmdelta.bronze.landing import LandedRange, landed_batches, newest_landed
+from dmdelta.bronze.landed_ranges import ranges_after
+from dmdelta.bronze.progress import LandedRange, newest_landed
 from dmdelta.bronze.watermarks import exact_positions
 from dmdelta.changelog.batch_memory import MEMORY_BYTES, BatchMemory
 from dmdelta.changelog.context import SourceContext
@@ -272,11 +273,11 @@ def _open_ranges(
 def _unapplied(
     spark: SparkSession, source: SourceContext, landed: LandedRange | None, stored: StoredPoints | None
 ) -> list[LandedRange]:
-    """The batches in bronze that are not applied to every silver table. The first starts at the checkpoint."""
+    """The ranges in bronze that are not applied to every silver table. The first starts at the checkpoint."""
     applied = stored.global_point.position if stored else None
     if landed is None or landed.end == applied:
         return []
-    batches = landed_batches(spark, source, applied)
+    batches = ranges_after(spark, source, landed, applied)
     if batches and applied is not None and applied < batches[0].begin:
         batches[0] = replace(batches[0], begin=applied)
     return batches

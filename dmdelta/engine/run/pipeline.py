@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from dmdelta.bronze.landing import LandedRange
+from dmdelta.bronze.progress import LandedRange
 from dmdelta.checkpoint import CheckpointStore, Flusher, FlushReason
 from dmdelta.engine.apply.loop import ApplyingLoop
 from dmdelta.engine.apply.table_state import Phase

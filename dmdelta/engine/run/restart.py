@@ -9,7 +9,8 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dmdelta.bronze.landing import LandedRange, newest_beginning, newest_landed, start_epoch
+from dmdelta.bronze.landing import start_epoch
+from dmdelta.bronze.progress import LandedRange, has_landed, newest_beginning, newest_epoch, recorded_landed
 from dmdelta.changelog.context import SourceContext
 from dmdelta.checkpoint import CheckpointStore, FlushReason, Point, Snapshot
 from dmdelta.config import TaskSpec
@@ -39,7 +40,7 @@ def begin_source(task: Task, relaying: Relaying, start: Start | StartTime) -> Po
     """
     source = task.landing_source(relaying.source_id, relaying.flavor)
     with locked(relaying.folder):
-        landed = newest_landed(task.spark, source)
+        landed = recorded_landed(task.spark, source)
         endpoint = relaying.task.endpoint
         if relaying.loads and endpoint is not None and not isinstance(start, StartTime):
             restarted = _restart_full_load(task, source, relaying, landed, endpoint)
@@ -61,7 +62,7 @@ def _mark(
         newest = newest_beginning(task.spark, source)
         if newest is not None and (newest.binlog_file, newest.offset) == beginning.begin:
             return landed
-    epoch = _next_epoch(relaying, landed)
+    epoch = _next_epoch(task, source, relaying, landed)
     begin = Position(epoch, *beginning.begin)
     log.warning(
         "restarting from a new position",
@@ -80,8 +81,8 @@ def _restart_full_load(
     """Request a new read of every table, and resume the log at the server's current position."""
     with closing(open_connection(endpoint)) as connection:
         now = server_position(connection)
-    begin = Position(_next_epoch(relaying, landed), now.binlog_file, now.offset)
-    if landed is None:
+    begin = Position(_next_epoch(task, source, relaying, landed), now.binlog_file, now.offset)
+    if landed is None and not has_landed(task.spark, source):
         return LandedRange(
             0, begin, begin, now.gtid_set or parse_gtid_set("", source.flavor)
         )  # the first run loads anyway
@@ -99,9 +100,10 @@ def _forget_structures(task: Task, source: SourceContext, begin: Position) -> No
     SchemaHistory(task.spark, task.lakehouse, task.spec.name, source.source_id).start_epoch(begin)
 
 
-def _next_epoch(relaying: Relaying, landed: LandedRange | None) -> int:
+def _next_epoch(task: Task, source: SourceContext, relaying: Relaying, landed: LandedRange | None) -> int:
     relayed = newest_begin(relaying.folder)
-    return 1 + max(landed.end.epoch if landed else 0, relayed.epoch if relayed else 0)
+    newest = landed.end.epoch if landed is not None else newest_epoch(task.spark, source)
+    return 1 + max(newest, relayed.epoch if relayed else 0)
 
 
 def _forget_tables(store: CheckpointStore, restarted: LandedRange) -> None:

@@ -13,7 +13,8 @@ from functools import reduce
 
 from pyspark.sql import DataFrame
 
-from dmdelta.bronze.landing import LandedRange, land_rows, landing_app, start_epoch
+from dmdelta.bronze.landing import land_rows, start_epoch
+from dmdelta.bronze.progress import LandedRange, landing_app
 from dmdelta.bronze.watermarks import exact_positions
 from dmdelta.changelog.context import SourceContext
 from dmdelta.engine.control.cancellation import StopRequest

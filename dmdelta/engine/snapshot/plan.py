@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from dmdelta.bronze.datasource import neighbours
-from dmdelta.bronze.landing import LandedRange
+from dmdelta.bronze.progress import LandedRange
 from dmdelta.model.gtid import GtidSet
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
-from dmdelta.bronze.landing import newest_landed
+from dmdelta.bronze.progress import newest_landed
 from dmdelta.config import SourceConfig
 from dmdelta.engine.snapshot.store import ChunkStore
 from dmdelta.engine.task.mapping import FIRST_TRY, endpoint_of

@@ -4,7 +4,7 @@ import time
 
 from pyspark.sql import SparkSession
 
-from dmdelta.bronze.landing import newest_landed
+from dmdelta.bronze.progress import newest_landed
 from dmdelta.changelog.context import SourceContext
 from dmdelta.errors import NotLanded
 from dmdelta.model.position import Position

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
-from dmdelta.bronze.landing import newest_landed
+from dmdelta.bronze.progress import newest_landed
 from dmdelta.engine.snapshot.in_target import tables_missing_rows
 from dmdelta.engine.task.source import TaskSource
 from dmdelta.engine.validation.landed_position import POLL_SECONDS, await_landed

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from dmdelta.bronze.landing import landing_app
+from dmdelta.bronze.progress import landing_app
 from dmdelta.bronze.retention import assert_kept, expired_to
 from dmdelta.changelog.context import SourceContext
 from dmdelta.config import SourceConfig, TaskSpec

@@ -1,6 +1,7 @@
 """The tag of the task's own commits, which the history of a table contains."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -37,33 +38,37 @@ class CommitTag:
     rest: tuple[Change, ...] | None = None
     again: bool = False
 
+    @property
+    def begins_epoch(self) -> bool:
+        """Whether a landing commit has no range, but marks where the log of an epoch, or a snapshot, begins."""
+        return self.begin == self.end and not self.again
+
     def to_json(self) -> str:
-        return json.dumps(
-            {
-                "dmdelta": 1,
-                "app": self.app,
-                "version": self.version,
-                "task": self.task,
-                "source": self.source,
-                "run": self.run,
-                "from": self.begin.to_dict(),
-                "to": self.end.to_dict(),
-                "gtid_set": self.gtid_set,
-                **({"safe_until": self.safe_until.to_dict()} if self.safe_until else {}),
-                **({"rest": [change.to_pair() for change in self.rest]} if self.rest is not None else {}),
-                **({"again": True} if self.again else {}),
-            }
-        )
+        return json.dumps({"dmdelta": 1, **self.to_dict()})
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "app": self.app,
+            "version": self.version,
+            "task": self.task,
+            "source": self.source,
+            "run": self.run,
+            "from": self.begin.to_dict(),
+            "to": self.end.to_dict(),
+            "gtid_set": self.gtid_set,
+            **({"safe_until": self.safe_until.to_dict()} if self.safe_until else {}),
+            **({"rest": [change.to_pair() for change in self.rest]} if self.rest is not None else {}),
+            **({"again": True} if self.again else {}),
+        }
 
     @classmethod
     def from_json(cls, text: str | None) -> "CommitTag | None":
         """The tag, or None if the text is not a tag."""
-        try:
-            fields: Any = json.loads(text or "")
-        except ValueError:
-            return None
-        if not isinstance(fields, dict) or fields.get("dmdelta") != 1:
-            return None
+        fields = _fields(text, 1)
+        return None if fields is None else cls.from_dict(fields)
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> "CommitTag":
         return cls(
             app=fields["app"],
             version=fields["version"],
@@ -77,6 +82,49 @@ class CommitTag:
             rest=tuple(map(Change.from_pair, fields["rest"])) if "rest" in fields else None,
             again=fields.get("again", False),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class KeptTags:
+    """Tags that one commit repeats, because the table's history expires the commits that they are from.
+
+    Attributes:
+        newest: the newest tag of an application, `again`; the application with the newest commit first.
+        marks: the tags of landing commits that began an epoch, oldest first.
+    """
+
+    newest: tuple[CommitTag, ...]
+    marks: tuple[CommitTag, ...] = ()
+
+    def to_json(self) -> str:
+        newest, marks = ([tag.to_dict() for tag in tags] for tags in (self.newest, self.marks))
+        return json.dumps({"dmdelta": 2, "newest": newest, "marks": marks})
+
+    @classmethod
+    def from_json(cls, text: str | None) -> "KeptTags | None":
+        """The tags, or None if the text has another form."""
+        fields = _fields(text, 2)
+        if fields is None:
+            return None
+        newest, marks = (tuple(map(CommitTag.from_dict, fields.get(name, ()))) for name in ("newest", "marks"))
+        return cls(newest, marks)
+
+
+def newest_tags(text: str | None) -> tuple[CommitTag, ...]:
+    """The tags of a commit that are their application's newest: its own, or those that it repeats."""
+    tag = CommitTag.from_json(text)
+    if tag is not None:
+        return (tag,)
+    kept = KeptTags.from_json(text)
+    return kept.newest if kept is not None else ()
+
+
+def _fields(text: str | None, form: int) -> dict[str, Any] | None:
+    try:
+        fields: Any = json.loads(text or "")
+    except ValueError:
+        return None
+    return fields if isinstance(fields, dict) and fields.get("dmdelta") == form else None
 
 
 @dataclass(frozen=True, slots=True)

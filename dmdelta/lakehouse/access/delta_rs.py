@@ -20,7 +20,7 @@ from deltalake.exceptions import CommitFailedError, SchemaMismatchError, TableNo
 from dmdelta.errors import LakehouseError, UnsupportedTable
 from dmdelta.lakehouse.access.boundary import fenced
 from dmdelta.lakehouse.access.commit_log import Commit, newest_own_commit
-from dmdelta.lakehouse.access.commit_tag import CommitTag, OwnCommit
+from dmdelta.lakehouse.access.commit_tag import CommitTag, KeptTags, OwnCommit
 from dmdelta.lakehouse.access.commit_times import listed_versions, timed_commits
 from dmdelta.lakehouse.access.delta_rs_errors import translated
 from dmdelta.lakehouse.access.interface import Condition, MetadataRow, NewestBy, PartitionBound, RowCondition
@@ -34,6 +34,7 @@ Done = TypeVar("Done")
 LOOKS, LOOK_SECONDS = 12, 0.01
 """How often a history is read again because another process has committed meanwhile, and the growing wait between."""
 TRIES = 5
+LOG_RETENTION = "delta.logRetentionDuration"
 CLEANUP_COMMITS = 50
 """After so many appends the log's expired files are removed; delta-rs would search all of them after each one."""
 _FEATURES = 7
@@ -56,6 +57,11 @@ class LocalTable:
     table: str
     folder: Path
 
+    @property
+    def log(self) -> Path:
+        """The folder of its log."""
+        return self.folder / "_delta_log"
+
     def commits(self, limit: int | None) -> list[Commit]:
         """The newest `limit` commits, newest first, with the versions and times of DESCRIBE HISTORY.
 
@@ -71,10 +77,15 @@ class LocalTable:
                     return []
                 # delta-rs numbers the commits downwards from the version at which the table was opened. That is wrong
                 # if another commit was made since then, if one has no information, and if one is missing.
-                versions = listed_versions(self._log, limit)
-                infos = opened.history(limit)
-                if len(infos) == len(versions) and listed_versions(self._log, limit) == versions:
-                    return timed_commits(self._log, versions, infos)
+                versions = listed_versions(self.log, limit)
+                try:
+                    infos = opened.history(limit)
+                except Exception:
+                    if listed_versions(self.log, limit) == versions:
+                        raise
+                    continue  # a file was removed that had been listed
+                if len(infos) == len(versions) and listed_versions(self.log, limit) == versions:
+                    return timed_commits(self.log, versions, infos)
         raise UnsupportedTable(
             f"the history of {self.table} lacks information about a commit", hint="use a command that starts Spark"
         )
@@ -86,7 +97,7 @@ class LocalTable:
             LakehouseError: the table cannot be read.
         """
         with translated(self.table, "reading the log of"), suppress(FileNotFoundError):
-            return next(iter(listed_versions(self._log, 1)), None)
+            return next(iter(listed_versions(self.log, 1)), None)
         return None
 
     def newest_in(self, version: int, column: str) -> Any:
@@ -101,7 +112,7 @@ class LocalTable:
         """
         with translated(self.table, "reading the log of"):
             try:
-                text = (self._log / f"{version:020d}.json").read_text("utf-8")
+                text = (self.log / f"{version:020d}.json").read_text("utf-8")
             except FileNotFoundError:
                 return None
         return highest_added(self.table, text, column)
@@ -158,10 +169,60 @@ class LocalTable:
     def append_arrow(self, rows: "pa.Table", tag: CommitTag) -> OwnCommit | None:
         """As `append`, of rows that have the table's columns; a VARIANT is a struct of its value and its metadata.
 
-        The rows of one commit become one file for each partition value, in their order.
+        The rows of one commit become one file for each partition value, in their order. If the table has a log
+        retention of its own, only maintenance removes old commits: it repeats positions before.
         """
         whole = rows.combine_chunks()  # several threads write several chunks, in any order
-        return self._append(lambda _: whole, tag)
+        return self._append(lambda _: whole, tag, keeps_positions=True)
+
+    def repeat(self, plan: Callable[[Sequence[Commit]], KeptTags | None]) -> bool:
+        """Commit without rows the tags that `plan` takes from the whole history; True if there are any.
+
+        If another writer commits an application meanwhile whose tag is repeated, the history is read again.
+
+        Raises:
+            UnsupportedTable: the history cannot be read.
+            CommitConflict: other writers committed first in every attempt; nothing was written.
+            LakehouseError: the table cannot be written.
+        """
+
+        def attempt(opened: DeltaTable) -> bool:
+            kept = plan(self.commits(None))
+            if kept is None:
+                return False
+            properties = CommitProperties(
+                custom_metadata={"userMetadata": kept.to_json()},
+                app_transactions=[Transaction(tag.app, tag.version) for tag in kept.newest],
+            )
+            partitions = opened.metadata().partition_columns
+            opened.create_write_transaction([], "append", opened.schema(), partitions, commit_properties=properties)
+            return True
+
+        with translated(self.table, "appending to"):
+            return self._attempts(attempt)
+
+    def transaction_version(self, app: str) -> int | None:
+        """The newest transaction version of an application, which outlasts its commits; None without one.
+
+        Raises:
+            UnsupportedTable: delta-rs cannot open the table.
+            LakehouseError: the table cannot be read.
+        """
+        with translated(self.table, "reading the transactions of"):
+            opened = self._open()
+            return None if opened is None else opened.transaction_version(app)
+
+    def set_properties(self, properties: Mapping[str, str]) -> None:
+        """Set properties.
+
+        Raises:
+            CommitConflict: other writers committed first in every attempt.
+            LakehouseError: the table cannot be changed.
+        """
+        with translated(self.table, "changing"):
+            self._attempts(
+                lambda opened: opened.alter.set_table_properties(dict(properties), raise_if_not_exists=False)
+            )
 
     def delete(self, condition: RowCondition) -> None:
         """Delete the rows that fulfil a condition.
@@ -276,15 +337,14 @@ class LocalTable:
         with translated(self.table, "adding columns to"):
             self._attempts(attempt)
 
-    @property
-    def _log(self) -> Path:
-        return self.folder / "_delta_log"
-
-    def _append(self, rows: Callable[[DeltaTable], "pa.Table"], tag: CommitTag | None) -> OwnCommit | None:
+    def _append(
+        self, rows: Callable[[DeltaTable], "pa.Table"], tag: CommitTag | None, *, keeps_positions: bool = False
+    ) -> OwnCommit | None:
         def attempt(opened: DeltaTable) -> OwnCommit | None:
             if tag is not None and _committed(opened, tag) >= tag.version:
                 return self._skipped(opened, tag)
-            due = None if (opened.version() + 1) % CLEANUP_COMMITS == 0 else False
+            cleans = not keeps_positions or LOG_RETENTION not in opened.metadata().configuration
+            due = None if cleans and (opened.version() + 1) % CLEANUP_COMMITS == 0 else False
             write_deltalake(
                 opened,
                 rows(opened),
@@ -311,12 +371,12 @@ class LocalTable:
         try:
             yield
         finally:
-            (self._log / "._last_checkpoint.crc").unlink(missing_ok=True)
+            (self.log / "._last_checkpoint.crc").unlink(missing_ok=True)
 
     def _open(self) -> DeltaTable | None:
         """The table in its newest version; None if there is none."""
         try:
-            self._log.stat()  # delta-rs does not distinguish what is absent from what this account may not read
+            self.log.stat()  # delta-rs does not distinguish what is absent from what this account may not read
         except (FileNotFoundError, NotADirectoryError):
             return None
         try:
@@ -356,7 +416,7 @@ class LocalTable:
         """The commit that was just made. The history, which takes the longer to read the longer it is, lists it with
         the same time, or a few milliseconds later if other commits have that time.
         """
-        made = timed_commits(self._log, [version], [{}])
+        made = timed_commits(self.log, [version], [{}])
         return OwnCommit(version, tag, made[0].at if made else datetime.now(timezone.utc))
 
     def _skipped(self, opened: DeltaTable, tag: CommitTag) -> OwnCommit:

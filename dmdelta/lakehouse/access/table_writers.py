@@ -28,6 +28,15 @@ def spark_writes(table: str) -> Iterator[None]:
             _SPARK[table] -= 1
 
 
+def writes_alone(table: str) -> bool:
+    """Whether the caller, which is in `spark_writes`, is the only writer of the table in this process.
+
+    Files that another one has written and not committed yet look like files that no version needs.
+    """
+    with _CHANGED:
+        return _SPARK[table] == 1
+
+
 @contextmanager
 def delta_rs_writes(table: str) -> Iterator[bool]:
     """Yields whether delta-rs may write the table during the block: Spark does not. Does not wait."""

@@ -11,6 +11,7 @@ from dmdelta.errors import SchemaError, UnsupportedSchemaChange
 from dmdelta.lakehouse.changes import Change
 from dmdelta.lakehouse.commits import CommitTag
 from dmdelta.lakehouse.creation import NewTable, create_table, make_schema
+from dmdelta.lakehouse.retention import silver_retention
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.lakehouse.tables import OWNER, SOURCE_ID, SOURCE_TABLE, table_state
 from dmdelta.model.schema import TableSchema
@@ -92,7 +93,8 @@ def create_silver(spark: SparkSession, target: Target, schema: TableSchema, tag:
     table, schema = target.place, target.silver_schema(schema)
     columns = silver_columns(schema)
     cluster = cluster_columns(schema)
-    properties = {**_PROPERTIES, "dmdelta.kind": "silver", OWNER: target.context.task}
+    retention = silver_retention(spark, table).properties
+    properties = {**_PROPERTIES, **retention, "dmdelta.kind": "silver", OWNER: target.context.task}
     properties |= {name: of for name, of in zip((SOURCE_ID, SOURCE_TABLE), _rows_of(target), strict=True) if of}
     if cluster and (count := indexed_columns(schema)):
         properties["delta.dataSkippingNumIndexedCols"] = str(count)

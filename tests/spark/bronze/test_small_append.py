@@ -8,7 +8,8 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from dmdelta.bronze.datasource import register
-from dmdelta.bronze.landing import land, newest_landed, open_bronze, plan_landing
+from dmdelta.bronze.landing import land, open_bronze, plan_landing
+from dmdelta.bronze.progress import newest_landed
 from dmdelta.bronze.schema import PARTITION_COLUMN
 from dmdelta.changelog.context import SourceContext
 from dmdelta.errors import Fenced
@@ -16,7 +17,8 @@ from dmdelta.lakehouse.access.interface import PartitionBound
 from dmdelta.lakehouse.access.local_root import local_folder
 from dmdelta.lakehouse.access.table_writers import spark_writes
 from dmdelta.lakehouse.history import spark_commits
-from dmdelta.lakehouse.maintenance import MaintenancePlan, maintain_table
+from dmdelta.lakehouse.maintenance.old_commits import Content, MaintainedTable
+from dmdelta.lakehouse.maintenance.table import MaintenancePlan, maintain_table
 from dmdelta.lakehouse.session import is_provided
 from dmdelta.rules import BlockAllowList, SourceRules
 from dmdelta.segments import list_segments
@@ -75,9 +77,8 @@ def test_small_files_are_compacted_and_landing_continues(spark, source, by):
     before, today = rows_of(spark, source.bronze), datetime.now(timezone.utc).date()
     for first, compacted in ((today + timedelta(days=1), (0, 0)), (today - timedelta(days=1), (2, 1))):
         with writing(by, source.bronze):
-            result = maintain_table(
-                spark, source.bronze, MaintenancePlan(compact=True), PartitionBound(PARTITION_COLUMN, first)
-            )
+            bronze, bound = MaintainedTable(source.bronze, Content.BRONZE), PartitionBound(PARTITION_COLUMN, first)
+            result = maintain_table(spark, bronze, MaintenancePlan(compact=True), bound)
         assert (result.compacted_files, result.new_files) == compacted
         assert rows_of(spark, source.bronze) == before
     assert writers(source.bronze)[-1] == {"Spark": "Apache-Spark"}.get(by, by)

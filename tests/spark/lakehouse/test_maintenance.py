@@ -4,7 +4,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from dmdelta.lakehouse.history import newest_own_commit
-from dmdelta.lakehouse.maintenance import MaintenancePlan, maintain_table, plan_maintenance, read_table_health
+from dmdelta.lakehouse.maintenance.old_commits import maintained_silver
+from dmdelta.lakehouse.maintenance.table import MaintenancePlan, maintain_table, plan_maintenance, read_table_health
 from dmdelta.lakehouse.session import maintenance_session
 from dmdelta.silver.table.target import silver_app
 from tests.support.changelog import ITEMS, SOURCE, TASK, Changelog
@@ -14,7 +15,7 @@ def test_a_table_is_compacted_purged_vacuumed_and_continues(spark, lakehouse):
     """As its history implies: after each maintenance a change is applied at the right position, exactly once."""
     changelog = Changelog(spark, lakehouse)
     table = lakehouse.silver(ITEMS.schema, ITEMS.table)
-    assert read_table_health(spark, table) is None
+    assert read_table_health(spark, maintained_silver(spark, table)) is None
     begin = changelog.position
     changelog.tell(ITEMS)
     for number in range(20):
@@ -29,20 +30,20 @@ def test_a_table_is_compacted_purged_vacuumed_and_continues(spark, lakehouse):
         changelog.delete({"id": number, "v": "a"})
     changelog.apply(begin)
     expected, where = changelog.silver(), position(spark, changelog)
-    wear = read_table_health(spark, table)
+    wear = read_table_health(spark, maintained_silver(spark, table))
     assert (wear.new_files >= 4, wear.dead_rows, wear.rows, wear.vacuumed_at) == (True, 9, 14, None)
     plan = plan_maintenance(wear, datetime.now(timezone.utc), thorough=True)
     assert plan.deeds == ["purge", "compact", "vacuum"]
 
     spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 0 hours')")
     caring = maintenance_session(spark)
-    cared = maintain_table(caring, table, plan)
+    cared = maintain_table(caring, maintained_silver(spark, table), plan)
     assert cared.purged_files >= 1
     assert cared.vacuumed
     assert changelog.silver() == expected
     assert position(spark, changelog) == where
     assert files(table) == in_table(spark, table) == 1, "old files are gone"
-    after = read_table_health(spark, table)
+    after = read_table_health(spark, maintained_silver(spark, table))
     assert (after.new_files, after.dead_rows, after.rows) == (0, 0, 14)
     assert after.vacuumed_at is not None
 
@@ -66,12 +67,12 @@ def test_well_clustered_files_are_not_rewritten(spark, lakehouse):
     assert int(caring.conf.get(CUBE)) > 1 << 20
     caring.conf.set(CUBE, "1000")
     only = MaintenancePlan(compact=True)
-    assert maintain_table(caring, table, only).compacted_files >= 1
+    assert maintain_table(caring, maintained_silver(spark, table), only).compacted_files >= 1
     for number in (60, 61):
         begin = changelog.position
         changelog.insert({"id": number, "v": "late"})
         changelog.apply(begin)
-    cared = maintain_table(caring, table, only)
+    cared = maintain_table(caring, maintained_silver(spark, table), only)
     assert (cared.compacted_files, cared.new_files) == (2, 1)
 
 

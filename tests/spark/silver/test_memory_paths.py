@@ -12,7 +12,8 @@ from pyarrow.parquet import ParquetFile
 from dmdelta import failpoint
 from dmdelta.bronze import driver_decoding
 from dmdelta.bronze.datasource import register, segments_to_json
-from dmdelta.bronze.landing import land, newest_landed, open_bronze, plan_landing
+from dmdelta.bronze.landing import land, open_bronze, plan_landing
+from dmdelta.bronze.progress import newest_landed
 from dmdelta.changelog import batch_memory
 from dmdelta.changelog.batch_memory import MEMORY_BYTES, BatchMemory
 from dmdelta.changelog.context import SourceContext

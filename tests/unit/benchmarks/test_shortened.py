@@ -15,14 +15,20 @@ from datetime import datetime, timezone
 from dmdelta.bronze import landing
 from dmdelta.engine.ingest import loop
 from dmdelta.engine.maintenance import background, retention
-from dmdelta.lakehouse import creation, maintenance, metadata_table
+from dmdelta.lakehouse import metadata_table
+from dmdelta.lakehouse.access import log_cleanup
+from dmdelta.lakehouse.maintenance.old_commits import Content, MaintainedTable
+from dmdelta.lakehouse.retention import silver_retention
 now = datetime.now(timezone.utc)
 print(json.dumps({
     "polls": [loop.POLL_SECONDS, background.POLL_SECONDS, background.SLOW_SECONDS],
-    "retention": [maintenance.VACUUM_EVERY.total_seconds(), maintenance.RETENTION.total_seconds()],
+    "retention": [
+        [one.log.total_seconds(), one.files.total_seconds(), one.vacuum.total_seconds()]
+        for one in (MaintainedTable("t", Content.BRONZE).retention, silver_retention(None, "delta.`/silver/t`"))
+    ],
+    "checksums": log_cleanup.CHECKSUMS_KEPT.total_seconds(),
     "days": [(one.datetime.now(timezone.utc) - now).days for one in (landing, retention)],
-    "spark": creation.NewTable({}, {"mine": "1"}).definition,
-    "delta-rs": metadata_table._properties("t"),
+    "properties": metadata_table._properties("t"),
 }))
 """
 
@@ -42,12 +48,10 @@ def test_the_run_has_days_of_minutes(tmp_path: Path):
     script.write_text(RUN)
     found = json.loads(output_of(str(script)))
     assert found["polls"] == [0.05, 5.0, 150.0]
-    assert found["retention"] == [360.0, 120.0]
+    assert found["retention"] == [[240.0, 60.0, 120.0], [360.0, 120.0, 180.0]]
+    assert found["checksums"] == 60.0
     assert found["days"] == [1, 1]
-    for name in ("mine", "delta.logRetentionDuration", "delta.deletedFileRetentionDuration"):
-        assert f"'{name}' = '" in found["spark"]
-    assert found["delta-rs"]["delta.logRetentionDuration"] == "interval 3 minutes"
-    assert found["delta-rs"]["delta.checkpointInterval"] == "50"
+    assert found["properties"]["delta.deletedFileRetentionDuration"] == "interval 1 minutes"
 
 
 def test_the_relay_cuts_more_often():

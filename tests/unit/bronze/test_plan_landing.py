@@ -3,7 +3,8 @@
 import pytest
 
 from dmdelta.bronze.datasource import PARTITION_BYTES, group_segments
-from dmdelta.bronze.landing import LandedRange, plan_landing
+from dmdelta.bronze.landing import plan_landing
+from dmdelta.bronze.progress import LandedRange
 from dmdelta.errors import CorruptBinlog
 from dmdelta.model.gtid import parse_gtid_set
 from dmdelta.model.position import Position

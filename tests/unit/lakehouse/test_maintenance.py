@@ -4,16 +4,17 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from dmdelta.lakehouse.maintenance import (
+from dmdelta.lakehouse.maintenance.table import (
     COMPACT_FILES,
     HISTORY_COMMITS,
-    RETENTION,
+    LOG_FILES,
     MaintenanceAction,
     MaintenancePlan,
     TableHealth,
     plan_maintenance,
     table_health_of,
 )
+from dmdelta.lakehouse.retention import DELTA, SILVER
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=timezone.utc)
 JUST_NOW = NOW - timedelta(minutes=1)
@@ -59,14 +60,19 @@ def test_counts_start_at_the_last_maintenance():
         (TableHealth(0, 0, 0, vacuumed_at=JUST_NOW), [], []),
         (TableHealth(), ["vacuum"], ["vacuum"]),
         (TableHealth(made_at=JUST_NOW), [], ["vacuum"]),
-        (TableHealth(made_at=NOW - RETENTION), ["vacuum"], ["vacuum"]),
+        (TableHealth(made_at=NOW - DELTA.files), ["vacuum"], ["vacuum"]),
+        (TableHealth(made_at=NOW - SILVER.files, retention=SILVER), ["vacuum"], ["vacuum"]),
         (TableHealth(written_at=JUST_NOW, vacuumed_at=NOW - timedelta(hours=23)), [], ["vacuum"]),
         (TableHealth(written_at=JUST_NOW, vacuumed_at=NOW - timedelta(hours=25)), ["vacuum"], ["vacuum"]),
-        (TableHealth(written_at=NOW - 2 * RETENTION, vacuumed_at=NOW - timedelta(days=3)), [], []),
+        (TableHealth(written_at=JUST_NOW, vacuumed_at=NOW - SILVER.vacuum, retention=SILVER), ["vacuum"], ["vacuum"]),
+        (TableHealth(written_at=NOW - 2 * DELTA.files, vacuumed_at=NOW - timedelta(days=3)), [], []),
+        (TableHealth(vacuumed_at=JUST_NOW, old_log_files=LOG_FILES), ["clean"], ["clean"]),
+        (TableHealth(vacuumed_at=JUST_NOW, old_log_files=LOG_FILES - 1), [], ["clean"]),
+        (TableHealth(vacuumed_at=JUST_NOW, unset=True), ["retain"], ["retain"]),
     ],
 )
 def test_a_plan_from_the_tables_state(wear, deeds, thorough):
-    """Small files and dead rows by their number; old files daily, until none are left to remove."""
+    """Small files, dead rows and old commits by their number; old files now and then, until none are left to remove."""
     assert plan_maintenance(wear, NOW).deeds == deeds
     assert plan_maintenance(wear, NOW, thorough=True).deeds == thorough
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dmdelta.bronze.landing import LandedRange
+from dmdelta.bronze.progress import LandedRange
 from dmdelta.checkpoint import FlushReason, Point, Points, SafeModePolicy, SourceEvidence, StoredPoints, TablePoint
 from dmdelta.engine.apply.requests import RangeRequests
 from dmdelta.model.gtid import MysqlGtidSet

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dmdelta.bronze.landing import LandedRange
+from dmdelta.bronze.progress import LandedRange
 from dmdelta.changelog.batch_memory import BatchMemory
 from dmdelta.checkpoint import FlushReason, Points
 from dmdelta.engine.apply import loop as module

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dmdelta.bronze.landing import LandedRange
+from dmdelta.bronze.progress import LandedRange
 from dmdelta.checkpoint import Points, TablePoint
 from dmdelta.engine.apply import scheduler as module
 from dmdelta.engine.apply.scheduler import TableScheduler

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dmdelta.bronze.landing import LandedRange
+from dmdelta.bronze.progress import LandedRange
 from dmdelta.changelog.ranges import XaGroup
 from dmdelta.engine.apply.turns import (
     PendingRange,

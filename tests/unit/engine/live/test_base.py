@@ -27,7 +27,11 @@ def commit(version, begin, end, *, step=LAST_STEP, rest=None, safe_until=None, a
 
 def base(commits, position, newest=None, reloads=(), applied=None):
     newest = commits[0].version if newest is None else newest
-    return plan_base(commits, newest, position, applied, now=NOW, is_reload=lambda one: one in reloads)
+
+    def is_kept(replaced_at):
+        return NOW - replaced_at < timedelta(days=7)
+
+    return plan_base(commits, newest, position, applied, is_kept=is_kept, is_reload=lambda one: one in reloads)
 
 
 def committed(version, position, ddl_applied_to=None, safe_until=None, applied=None):

@@ -1,6 +1,6 @@
 """What lands in one commit, what one Spark task reads, what is applied as one range."""
 
-from dmdelta.bronze.landing import LandedRange
+from dmdelta.bronze.progress import LandedRange
 from dmdelta.engine.ingest.queue import RangeQueue
 from dmdelta.engine.snapshot.chunk_source import group_chunks, share_chunks
 from dmdelta.engine.snapshot.plan import BATCH_CHUNKS, BATCH_ROWS, by_table, plan_batches

@@ -1,21 +1,27 @@
-"""Maintenance of a Delta table: compaction, the purge of rows hidden by deletion vectors, and VACUUM.
+"""Maintenance of a Delta table: compaction, the purge of rows hidden by deletion vectors, VACUUM, and the log.
 
 A table's own history determines what it needs (https://docs.delta.io/delta-utility/#history-schema). OPTIMIZE and
 VACUUM change no row, and their commits have no tag: looking up a table's position skips them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
 
+from dmdelta.errors import LakehouseError
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.lakehouse.access.interface import PartitionBound
 from dmdelta.lakehouse.access.local_root import local_metadata, local_table
+from dmdelta.lakehouse.access.log_cleanup import record_vacuum
 from dmdelta.lakehouse.access.spark import rewrite_files
-from dmdelta.lakehouse.access.table_writers import delta_rs_writes, spark_writes
+from dmdelta.lakehouse.access.table_writers import delta_rs_writes, spark_writes, writes_alone
+from dmdelta.lakehouse.creation import properties_list
+from dmdelta.lakehouse.maintenance.old_commits import MaintainedTable, clean_log
+from dmdelta.lakehouse.retention import DELTA, Retention, files_kept
 from dmdelta.lakehouse.spark_errors import is_absent, wrapped
+from dmdelta.lakehouse.tables import table_state
 
 HISTORY_COMMITS = 1000
 """How many commits of a table's history are read: earlier operations are ignored."""
@@ -23,9 +29,8 @@ COMPACT_FILES = 100
 NEW_FILE_BYTES = 16 << 20
 """The size of a large file in partitions that still grow. At 128 MB each compaction would write all of them again."""
 DEAD_SHARE = 0.2
-VACUUM_EVERY = timedelta(days=1)
-RETENTION = timedelta(days=7)
-"""How long Delta keeps files that are no longer part of a table, unless the table's properties differ."""
+LOG_FILES = 500
+"""So many files of a log are removed at once."""
 _ADDED = ("numFiles", "numTargetFilesAdded", "numAddedFiles", "num_added_files")
 _DEAD = ("numDeletedRows", "numUpdatedRows", "numTargetRowsUpdated", "numTargetRowsDeleted")
 _CANNOT_VACUUM_LITE = "DELTA_CANNOT_VACUUM_LITE"
@@ -54,6 +59,9 @@ class TableHealth:
         written_at: time of the last write by any writer; None: not within the history that was read.
         vacuumed_at: time of the last removal of old files, likewise.
         made_at: creation time, likewise.
+        retention: the table's.
+        unset: a property of the retention is missing: an earlier version has created the table.
+        old_log_files: files of the log that cleaning would remove.
     """
 
     new_files: int = 0
@@ -62,20 +70,25 @@ class TableHealth:
     written_at: datetime | None = None
     vacuumed_at: datetime | None = None
     made_at: datetime | None = None
+    retention: Retention = DELTA
+    unset: bool = False
+    old_log_files: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class MaintenancePlan:
     """The maintenance that a table needs, in order of execution."""
 
+    retain: bool = False
     purge: bool = False
     compact: bool = False
     vacuum: bool = False
+    clean: bool = False
 
     @property
     def deeds(self) -> list[str]:
         """The names of the planned actions."""
-        return [name for name in ("purge", "compact", "vacuum") if getattr(self, name)]
+        return [name for name in ("retain", "purge", "compact", "vacuum", "clean") if getattr(self, name)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +99,7 @@ class MaintenanceResult:
         purged_files: files rewritten without their dead rows.
         compacted_files: files replaced by `new_files`.
         vacuumed: old files were searched for and removed.
+        log_files: files removed from the log.
     """
 
     table: str
@@ -93,14 +107,16 @@ class MaintenanceResult:
     compacted_files: int | None = None
     new_files: int | None = None
     vacuumed: bool = False
+    log_files: int | None = None
 
 
-def read_table_health(spark: SparkSession, table: str) -> TableHealth | None:
+def read_table_health(spark: SparkSession, maintained: MaintainedTable) -> TableHealth | None:
     """The state of a table that determines its maintenance; None if it does not exist.
 
     Raises:
-        LakehouseError: its history or its row count cannot be read.
+        LakehouseError: its history, its properties or its row count cannot be read.
     """
+    table = maintained.table
     query = f"DESCRIBE HISTORY {table} LIMIT {HISTORY_COMMITS}"
     with wrapped(table, "reading the history of"):
         try:
@@ -116,7 +132,15 @@ def read_table_health(spark: SparkSession, table: str) -> TableHealth | None:
             for row in rows
         ]
         (count,) = spark.sql(f"SELECT count(*) AS rows FROM {table}").collect()  # from the log alone
-    return table_health_of(deeds, count["rows"])
+    state = table_state(spark, table)
+    properties = state.properties if state is not None else {}
+    retention = maintained.retention.changed_by(properties)
+    return replace(
+        table_health_of(deeds, count["rows"]),
+        retention=retention,
+        unset=any(name not in properties for name in maintained.retention.properties),
+        old_log_files=len(maintained.old_commits(spark, retention).files),
+    )
 
 
 def table_health_of(deeds: Sequence[MaintenanceAction], rows: int) -> TableHealth:
@@ -144,20 +168,26 @@ def table_health_of(deeds: Sequence[MaintenanceAction], rows: int) -> TableHealt
 def plan_maintenance(wear: TableHealth, now: datetime, *, thorough: bool = False) -> MaintenancePlan:
     """The maintenance that a table needs; `thorough`: also what could wait."""
     dead = wear.dead_rows > 0 and wear.dead_rows >= DEAD_SHARE * (wear.dead_rows + wear.rows)
-    compact = wear.new_files >= (2 if thorough else COMPACT_FILES)
-    return MaintenancePlan(dead, compact, vacuum=_needs_vacuum(wear, now, thorough=thorough))
+    return MaintenancePlan(
+        retain=wear.unset,
+        purge=dead,
+        compact=wear.new_files >= (2 if thorough else COMPACT_FILES),
+        vacuum=_needs_vacuum(wear, now, thorough=thorough),
+        clean=wear.old_log_files >= (1 if thorough else LOG_FILES),
+    )
 
 
 def _needs_vacuum(wear: TableHealth, now: datetime, *, thorough: bool) -> bool:
+    files = wear.retention.files
     if wear.vacuumed_at is None:
-        young = wear.made_at is not None and now - wear.made_at < RETENTION
+        young = wear.made_at is not None and now - wear.made_at < files
         return thorough or not young
-    settled = wear.written_at is None or wear.vacuumed_at >= wear.written_at + RETENTION
-    return not settled and (thorough or now - wear.vacuumed_at >= VACUUM_EVERY)
+    settled = wear.written_at is None or wear.vacuumed_at >= wear.written_at + files
+    return not settled and (thorough or now - wear.vacuumed_at >= wear.retention.vacuum)
 
 
 def maintain_table(
-    spark: SparkSession, table: str, plan: MaintenancePlan, since: PartitionBound | None = None
+    spark: SparkSession, maintained: MaintainedTable, plan: MaintenancePlan, since: PartitionBound | None = None
 ) -> MaintenanceResult:
     """Perform the planned maintenance. Other writers must not change rows of the table meanwhile; appends and reads are
     allowed.
@@ -169,7 +199,11 @@ def maintain_table(
         CommitConflict: another writer changed rows.
         LakehouseError: the table cannot be written.
     """
-    purged = gone = added = None
+    table = maintained.table
+    purged = gone = added = log_files = None
+    if plan.retain:
+        with wrapped(table, "changing"), spark_writes(table):
+            spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({properties_list(maintained.retention.properties)})")
     if plan.purge:
         with spark_writes(table):
             purged, _ = rewrite_files(spark, table, f"REORG TABLE {table} APPLY (PURGE)")
@@ -180,8 +214,10 @@ def maintain_table(
     if plan.vacuum:
         with spark_writes(table):
             _vacuum(spark, table)
+    if plan.clean:
+        log_files = clean_log(spark, maintained)
     reach(CrashPoint.CARE_END)
-    return MaintenanceResult(table, purged, gone, added, plan.vacuum)
+    return MaintenanceResult(table, purged, gone, added, plan.vacuum, log_files)
 
 
 def _compact(spark: SparkSession, table: str, since: PartitionBound | None) -> tuple[int, int]:
@@ -196,30 +232,35 @@ def _compact(spark: SparkSession, table: str, since: PartitionBound | None) -> t
         return rewrite_files(spark, table, f"OPTIMIZE {table}{some}")
 
 
-def maintain_metadata(spark: SparkSession, table: str, plan: MaintenancePlan) -> MaintenanceResult:
+def maintain_metadata(spark: SparkSession, maintained: MaintainedTable, plan: MaintenancePlan) -> MaintenanceResult:
     """Perform the planned maintenance of a table of dm_meta, to which other processes may append meanwhile.
 
     Raises:
         CommitConflict: another writer changed rows.
         LakehouseError: the table cannot be written.
     """
+    table = maintained.table
     local = local_metadata(spark, table)
     if local is None:
-        return maintain_table(spark, table, plan)
+        return maintain_table(spark, maintained, plan)
+    if plan.retain:
+        local.set_properties(maintained.retention.properties)
     # There is nothing to purge: delta-rs rewrites files from which it deletes rows.
     reach(CrashPoint.CARE_BEFORE_COMPACTION)
     gone, added = local.compact() if plan.compact else (None, None)
     reach(CrashPoint.CARE_BEFORE_VACUUM)
     if plan.vacuum:
         local.vacuum()
+    log_files = clean_log(spark, maintained) if plan.clean else None
     reach(CrashPoint.CARE_END)
-    return MaintenanceResult(table, None, gone, added, plan.vacuum)
+    return MaintenanceResult(table, None, gone, added, plan.vacuum, log_files)
 
 
 def _vacuum(spark: SparkSession, table: str) -> None:
     """Remove the files that the table's log no longer needs; if the log is too short, by listing all files.
 
-    The first method leaves files that were written but never committed: `VACUUM table` removes them manually.
+    The first method leaves files that were written but never committed: `VACUUM table` removes them manually. The
+    second one would remove those of a long write, too.
     """
     with wrapped(table, "vacuuming"):
         try:
@@ -227,4 +268,10 @@ def _vacuum(spark: SparkSession, table: str) -> None:
         except Exception as error:
             if _CANNOT_VACUUM_LITE not in str(error):
                 raise
+            if not writes_alone(table):
+                hint = "it is repeated when nothing else writes the table"
+                raise LakehouseError(f"{table} is being written, so its files cannot be listed", hint=hint) from error
             spark.sql(f"VACUUM {table}").collect()
+            local = local_table(spark, table)
+            if local is not None:
+                record_vacuum(local.log, files_kept(spark, table))

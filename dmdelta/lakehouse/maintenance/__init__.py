@@ -1,0 +1,1 @@
+"""Maintenance of tables: compaction, VACUUM, short logs, and the positions that outlast them."""
