@@ -16,7 +16,7 @@ from dmdelta.live import tables
 from tests.support.background import in_background
 from tests.support.task import Task
 
-READS = int(os.environ.get("DMDELTA_TEST_READS") or 200)
+READS = int(os.environ.get("DMDELTA_TEST_READS") or 500)
 ACCOUNTS, AMOUNT = 40, 1_000
 NAMES = ("checking", "savings", "pool")
 TOTAL = len(NAMES) * ACCOUNTS * AMOUNT
