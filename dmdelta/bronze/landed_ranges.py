@@ -14,10 +14,7 @@ from dmdelta.lakehouse.commits import CommitTag
 from dmdelta.lakehouse.history import epoch_marks, own_commits
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.gtid import GtidSet, parse_gtid_set
-from dmdelta.model.position import Position
-
-FAR = "end.999999"
-"""A file behind every other one: an epoch's log ends before it."""
+from dmdelta.model.position import FAR, Position
 
 
 def landed_batches(spark: SparkSession, source: SourceContext) -> list[LandedRange]:

@@ -13,9 +13,9 @@ from datetime import timedelta
 from pyspark.sql import SparkSession
 
 from dmdelta.lakehouse.access.local_root import local_table
+from dmdelta.lakehouse.access.log_cleanup import LOG_RETENTION
 from dmdelta.lakehouse.tables import table_state
 
-LOG_RETENTION = "delta.logRetentionDuration"
 FILE_RETENTION = "delta.deletedFileRetentionDuration"
 _PART = re.compile(r"(\d+)\s+(week|day|hour|minute|second|millisecond|microsecond)s?", re.IGNORECASE)
 _INTERVAL = re.compile(rf"(?:interval\s+)?{_PART.pattern}(?:\s+{_PART.pattern})*", re.IGNORECASE)

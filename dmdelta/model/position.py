@@ -10,6 +10,8 @@ from dmdelta.errors import ConfigError
 SNAPSHOT = "snapshot"
 _TEXT_FORM = re.compile(r"(-?\d+)/(.+\.\d+):(\d+)")
 _FILE_NUMBER = re.compile(r"\.(\d+)$")
+FAR = "end.999999"
+"""A file name after all files of an epoch."""
 FILE_SHIFT = 40
 
 

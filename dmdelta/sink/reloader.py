@@ -11,7 +11,7 @@ from itertools import chain
 
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.logging import get_logger
-from dmdelta.model.position import Position
+from dmdelta.model.position import FAR, Position
 from dmdelta.model.schema import TableName
 from dmdelta.sink.execute.dispatcher import Dispatcher, Scope
 from dmdelta.sink.execute.merger import Style
@@ -22,7 +22,7 @@ from dmdelta.sink.plan.own_rows import own_rows
 from dmdelta.sink.plan.reload import Reload
 from dmdelta.sink.plan.table_mapping import TablePlan
 from dmdelta.sink.read.change_reader import SliceReader, TableChanges
-from dmdelta.sink.read.slices import FAR, Slice, cut, epochs, places, plan_slices
+from dmdelta.sink.read.slices import Slice, cut, epochs, places, plan_slices
 from dmdelta.sink.settings import SinkSettings
 from dmdelta.sink.target.connection import session
 from dmdelta.sink.target.emptying import empty_table

@@ -24,6 +24,7 @@ from dmdelta.lakehouse.access.commit_tag import CommitTag, KeptTags, OwnCommit
 from dmdelta.lakehouse.access.commit_times import listed_versions, timed_commits
 from dmdelta.lakehouse.access.delta_rs_errors import translated
 from dmdelta.lakehouse.access.interface import Condition, MetadataRow, NewestBy, PartitionBound, RowCondition
+from dmdelta.lakehouse.access.log_cleanup import LOG_RETENTION
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,7 +35,6 @@ Done = TypeVar("Done")
 LOOKS, LOOK_SECONDS = 12, 0.01
 """How often a history is read again because another process has committed meanwhile, and the growing wait between."""
 TRIES = 5
-LOG_RETENTION = "delta.logRetentionDuration"
 CLEANUP_COMMITS = 50
 """After so many appends the log's expired files are removed; delta-rs would search all of them after each one."""
 _FEATURES = 7

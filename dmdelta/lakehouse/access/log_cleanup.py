@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
+LOG_RETENTION = "delta.logRetentionDuration"
+"""The table property."""
 CHECKSUMS_KEPT = timedelta(minutes=10)
 """Checksums of versions are read while the versions are new."""
 _FILE = re.compile(r"\.?(\d{20})\.(json|crc|checkpoint(?:\.\d{10}\.\d{10})?\.parquet)(\.crc)?")

@@ -20,7 +20,7 @@ from dmdelta.lakehouse.retention import Retention
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.spark_sql import literal
 
-MEND = ":mend"
+REPAIR = ":mend"
 """The end of the application of repairs, whose commits are not looked up."""
 _KEPT_AT = "dmdelta.positions-kept"
 
@@ -67,4 +67,4 @@ def keep_silver_positions(spark: SparkSession, table: str, retention: Retention)
 
 
 def _is_looked_up(tag: CommitTag) -> bool:
-    return not tag.app.endswith(MEND)
+    return not tag.app.endswith(REPAIR)

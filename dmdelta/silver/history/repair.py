@@ -16,7 +16,7 @@ from dmdelta.ddl.types.silver_types import VERSION, silver_columns
 from dmdelta.errors import QualityError
 from dmdelta.lakehouse.commits import CommitTag, OwnCommit, merge, overwrite, replace_using, replace_where
 from dmdelta.lakehouse.history import newest_own_commit, own_commits
-from dmdelta.lakehouse.maintenance.positions import MEND
+from dmdelta.lakehouse.maintenance.positions import REPAIR
 from dmdelta.lakehouse.session import can_replace
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.position import Position
@@ -256,7 +256,7 @@ def repair_tag(spark: SparkSession, target: Target, run: str) -> CommitTag:
     Raises:
         QualityError, LakehouseError: as `table_version`.
     """
-    app = f"{target.app}{MEND}"
+    app = f"{target.app}{REPAIR}"
     own, before = table_version(spark, target).commit.tag, newest_own_commit(spark, target.place, app)
     # The history may no longer have the previous repair, whose version Delta still has.
     version = max(before.tag.version if before else 0, time.time_ns() // 1_000_000) + 1

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from dmdelta.errors import DmdeltaError
-from dmdelta.model.position import FILE_SHIFT, Position
+from dmdelta.model.position import FAR, FILE_SHIFT, Position
 from dmdelta.model.schema import TableName
 
 SLICE_BYTES = 32 << 20
@@ -150,10 +150,6 @@ def places(begin: Position) -> Callable[[int], Position]:
         return Position(begin.epoch, f"{base}.{number:0{len(digits)}d}", offset)
 
     return place
-
-
-FAR = "end.999999"
-"""A file name after all files of an epoch."""
 
 
 def cut(slices: Sequence[Slice], operators: Collection[Position], read_at: Mapping[TableName, Position]) -> list[Slice]:

@@ -14,12 +14,12 @@ from dmdelta.bronze.progress import landing_app, newest_beginning, newest_landed
 from dmdelta.changelog.context import SourceContext
 from dmdelta.errors import LakehouseError
 from dmdelta.lakehouse.access.local_root import local_folder
-from dmdelta.lakehouse.access.log_cleanup import vacuumed_to
+from dmdelta.lakehouse.access.log_cleanup import LOG_RETENTION, vacuumed_to
 from dmdelta.lakehouse.access.table_writers import spark_writes
 from dmdelta.lakehouse.history import newest_own_commit, spark_commits
 from dmdelta.lakehouse.maintenance.old_commits import Content, MaintainedTable, clean_log, maintained_silver
 from dmdelta.lakehouse.maintenance.table import maintain_table, plan_maintenance, read_table_health
-from dmdelta.lakehouse.retention import FILE_RETENTION, FREQUENT, LOG_RETENTION, SILVER
+from dmdelta.lakehouse.retention import FILE_RETENTION, FREQUENT, SILVER
 from dmdelta.lakehouse.session import is_provided
 from dmdelta.lakehouse.tables import table_state
 from dmdelta.model.position import Position

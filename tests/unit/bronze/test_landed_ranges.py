@@ -5,13 +5,13 @@ from datetime import datetime, timezone
 import pytest
 
 from dmdelta.bronze import landed_ranges
-from dmdelta.bronze.landed_ranges import FAR, landed_batches, ranges_after
+from dmdelta.bronze.landed_ranges import landed_batches, ranges_after
 from dmdelta.bronze.progress import LandedRange, landing_app
 from dmdelta.changelog.context import SourceContext
 from dmdelta.lakehouse.access.commit_tag import CommitTag, OwnCommit
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.model.gtid import parse_gtid_set
-from dmdelta.model.position import Position
+from dmdelta.model.position import FAR, Position
 from dmdelta.rules import NO_RULES
 
 SOURCE = SourceContext(Lakehouse(root="/lake"), "task", "s1", "run", "mysql", NO_RULES)

@@ -4,7 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from dmdelta.lakehouse.retention import DELTA, FILE_RETENTION, FREQUENT, LOG_RETENTION, SILVER, silver_retention
+from dmdelta.lakehouse.access.log_cleanup import LOG_RETENTION
+from dmdelta.lakehouse.retention import DELTA, FILE_RETENTION, FREQUENT, SILVER, silver_retention
 
 LONGER = {FILE_RETENTION: "interval 8 days", LOG_RETENTION: "interval 10 days"}
 

@@ -1,7 +1,7 @@
 """Further slice ends: at operator overrides, and where a full load has read a table at one exact position."""
 
-from dmdelta.model.position import Position
-from dmdelta.sink.read.slices import FAR, Rows, Slice, Statement, cut, epochs
+from dmdelta.model.position import FAR, Position
+from dmdelta.sink.read.slices import Rows, Slice, Statement, cut, epochs
 
 T, U = ("d", "t"), ("d", "u")
 
