@@ -15,7 +15,8 @@ import pytest
 from dmdelta.errors import Fenced, LakehouseError, UnsupportedTable
 from dmdelta.lakehouse.access.commit_log import newest_commits, newest_own_commit, own_commits
 from dmdelta.lakehouse.access.commit_tag import CommitTag, OwnCommit
-from dmdelta.lakehouse.access.delta_rs import _PLAIN, LocalTable
+from dmdelta.lakehouse.access.delta_rs import LocalTable
+from dmdelta.lakehouse.access.delta_rs_local import _PLAIN
 from dmdelta.lakehouse.access.interface import NewestBy, below, is_not_null, is_null, none_of, one_of
 from dmdelta.lakehouse.access.local_root import local_folder, local_table
 from dmdelta.lakehouse.layout import Lakehouse
