@@ -11,8 +11,8 @@ from deltalake.exceptions import TableNotFoundError
 
 from dmdelta.errors import LakehouseError, UnsupportedTable
 from dmdelta.lakehouse.access.commit_log import Commit
-from dmdelta.lakehouse.access.delta_rs_errors import translated
-from dmdelta.lakehouse.access.delta_rs_reads import LOOKS, DeltaRsReads, highest_added, is_plain
+from dmdelta.lakehouse.access.delta_rs.errors import translated
+from dmdelta.lakehouse.access.delta_rs.reads import LOOKS, DeltaRsReads, highest_added, is_plain
 
 if TYPE_CHECKING:
     import pyarrow.fs

@@ -19,8 +19,8 @@ from dmdelta.lakehouse.access.boundary import fenced
 from dmdelta.lakehouse.access.commit_log import Commit, newest_own_commit
 from dmdelta.lakehouse.access.commit_tag import CommitTag, KeptTags, OwnCommit
 from dmdelta.lakehouse.access.commit_times import timed_commits
-from dmdelta.lakehouse.access.delta_rs_errors import translated
-from dmdelta.lakehouse.access.delta_rs_local import LocalReads
+from dmdelta.lakehouse.access.delta_rs.errors import translated
+from dmdelta.lakehouse.access.delta_rs.local_reads import LocalReads
 from dmdelta.lakehouse.access.interface import PartitionBound, RowCondition
 from dmdelta.lakehouse.access.log_cleanup import LOG_RETENTION
 
