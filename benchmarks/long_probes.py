@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from dmdelta.bronze.progress import landing_app
 from dmdelta.changelog.ranges import not_before, of_source
 from dmdelta.checkpoint.store import load_points
-from dmdelta.lakehouse.access.delta_rs import LocalTable
+from dmdelta.lakehouse.access.delta_rs.local_table import LocalTable
 from dmdelta.lakehouse.access.local_root import local_folder
 from dmdelta.lakehouse.history import newest_own_commit
 from dmdelta.lakehouse.layout import Lakehouse

@@ -20,7 +20,7 @@ from benchmarks.page import measured_by, write_page
 from dmdelta.checkpoint.store import CHECKPOINT
 from dmdelta.lakehouse.access.commit_log import newest_own_commit
 from dmdelta.lakehouse.access.commit_tag import CommitTag
-from dmdelta.lakehouse.access.delta_rs import LocalTable
+from dmdelta.lakehouse.access.delta_rs.local_table import LocalTable
 from dmdelta.lakehouse.access.interface import MetadataAccess, NewestBy, one_of
 from dmdelta.lakehouse.access.local_root import local_folder
 from dmdelta.lakehouse.access.spark import SparkTable

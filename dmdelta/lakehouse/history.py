@@ -17,8 +17,8 @@ from dmdelta.lakehouse.access.object_store import object_table
 from dmdelta.lakehouse.spark_errors import is_absent, wrapped
 
 if TYPE_CHECKING:
-    from dmdelta.lakehouse.access.delta_rs import LocalTable
-    from dmdelta.lakehouse.access.delta_rs_objects import RemoteTable
+    from dmdelta.lakehouse.access.delta_rs.local_table import LocalTable
+    from dmdelta.lakehouse.access.delta_rs.remote_table import RemoteTable
 
 __all__ = [
     "CommitTag",

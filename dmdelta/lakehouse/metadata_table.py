@@ -21,7 +21,7 @@ from dmdelta.lakehouse.spark_errors import is_absent, wrapped
 from dmdelta.lakehouse.tables import OWNER, TableState, table_state
 
 if TYPE_CHECKING:
-    from dmdelta.lakehouse.access.delta_rs import LocalTable
+    from dmdelta.lakehouse.access.delta_rs.local_table import LocalTable
 
 __all__ = [
     "COMPACT_EVERY",

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from dmdelta.cli.main import execute
-from dmdelta.errors import SourceError
+from dmdelta.errors import LakehouseError, SourceError
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.segments import list_segments
 from dmdelta.source.relay.dump import ARTIFICIAL, HEARTBEAT_SECONDS, SILENT_HEARTBEATS
 from tests.crash.rows import BESIDE, INSERT, TABLES, UPDATE
 from tests.support.check import assert_exactly_once, assert_silver_equals_source
+from tests.support.forgetting import forget_history
 from tests.support.oracle import bronze_vs_transactions, cut_within_transactions
 from tests.support.proxy import Event, Link, Meddle, Once, Proxy
 from tests.support.relaying import purged_to_the_newest, wait_until
@@ -195,6 +196,22 @@ def test_what_was_purged_unread_is_loaded_anew(spark, tmp_path, capsys):
         assert attempt(task) == SourceError.exit_code
         assert "--remove-meta" in capsys.readouterr().err
         assert attempt(task, "--remove-meta") == 0
+        assert_silver_equals_source(spark, task)
+
+
+@pytest.mark.long
+def test_bronze_that_lacks_its_position_is_refused_until_the_task_restarts(spark, tmp_path, capsys):
+    """Another tool has removed bronze's commits. With --remove-meta the task loads its tables again, in a new epoch."""
+    with running("mysql80") as server:
+        task = begun(server, tmp_path, mode="all")
+        forget_history(spark, task.root / "bronze")
+        write(task, 2000)
+        assert attempt(task) == LakehouseError.exit_code
+        assert "--remove-meta" in capsys.readouterr().err
+        assert attempt(task, "--remove-meta") == 0
+        assert_silver_equals_source(spark, task)
+        write(task, 3000)
+        assert attempt(task) == 0
         assert_silver_equals_source(spark, task)
 
 

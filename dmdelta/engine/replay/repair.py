@@ -124,7 +124,7 @@ class TableRepair:
         if renamed or self.past.is_partial(begin, position):
             # A RENAME writes the whole table, and images that lack columns need the values of all earlier changes.
             past = self.past.until(position)
-        request = self.scratch.request(past, "mend" if repairing else "look", f"{begin}-{position}")
+        request = self.scratch.request(past, "repair" if repairing else "look", f"{begin}-{position}")
         rows = self.scratch.build(request, past)
         seen, live = whole_at(spark, target, at, self.past.schema_before(position))
         built, own = self.scratch.rows(request, live), self.scratch.own_request(begin, end)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from dmdelta.lakehouse.access.delta_rs import LocalTable
+from dmdelta.lakehouse.access.delta_rs.local_table import LocalTable
 
 
 @dataclass(frozen=True, slots=True)

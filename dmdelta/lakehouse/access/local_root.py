@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dmdelta.lakehouse.access.delta_rs import LocalTable
+    from dmdelta.lakehouse.access.delta_rs.local_table import LocalTable
 
 _BY_PATH = re.compile(r"delta\.`(.+)`", re.DOTALL)
 _FILE_URI = re.compile(r"file:(?://)?(/(?!/).*)", re.DOTALL | re.IGNORECASE)
@@ -57,6 +57,6 @@ def local_table(spark: Any, table: str) -> "LocalTable | None":
     folder = local_folder(table)
     if folder is None:
         return None
-    from dmdelta.lakehouse.access.delta_rs import LocalTable  # noqa: PLC0415 - takes 50 MB, for local roots only
+    from dmdelta.lakehouse.access.delta_rs.local_table import LocalTable  # noqa: PLC0415 - takes 50 MB, for local roots only
 
     return LocalTable(table, folder)

@@ -19,7 +19,7 @@ from dmdelta.lakehouse.access.local_root import is_provided
 from dmdelta.logging import get_logger
 
 if TYPE_CHECKING:
-    from dmdelta.lakehouse.access.delta_rs_objects import RemoteTable
+    from dmdelta.lakehouse.access.delta_rs.remote_table import RemoteTable
 
 log = get_logger(__name__)
 Rows = TypeVar("Rows")
@@ -69,7 +69,7 @@ def object_table(spark: Any, table: str) -> "RemoteTable | None":
     place = plan_object_place(table, os.environ)
     if place is None:
         return None
-    from dmdelta.lakehouse.access.delta_rs_objects import RemoteTable  # noqa: PLC0415 - takes 50 MB
+    from dmdelta.lakehouse.access.delta_rs.remote_table import RemoteTable  # noqa: PLC0415 - takes 50 MB
 
     return RemoteTable(table, place.uri, place.options)
 

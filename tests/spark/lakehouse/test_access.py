@@ -9,7 +9,7 @@ from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
 from dmdelta.errors import Fenced, LakehouseError, UnsupportedTable
 from dmdelta.lakehouse.access.commit_log import newest_commits, newest_own_commit
-from dmdelta.lakehouse.access.delta_rs import LocalTable
+from dmdelta.lakehouse.access.delta_rs.local_table import LocalTable
 from dmdelta.lakehouse.access.interface import NewestBy, below, is_not_null, is_null, none_of, one_of
 from dmdelta.lakehouse.access.local_root import local_folder, local_table
 from dmdelta.lakehouse.access.spark import SparkTable

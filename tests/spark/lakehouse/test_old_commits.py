@@ -4,6 +4,7 @@ import os
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
+from itertools import pairwise
 
 import pytest
 
@@ -29,6 +30,7 @@ from dmdelta.silver.table.target import silver_app
 from tests.support.changelog import ITEMS, SOURCE, TASK, Changelog
 from tests.support.forgetting import forget_history
 from tests.support.golden import GOLDEN
+from tests.support.sharded_changelog import MERGED, ONE, TWO, Shards
 
 pytestmark = pytest.mark.skipif(is_provided(), reason="files of a provided Spark may be on another machine")
 BUSY, IDLE = "mysql80", "idle"
@@ -44,7 +46,8 @@ def source(spark, lakehouse):
 
 def land_next(spark, source, landed):
     """Land the next segment; from the golden log, which has more than the test needs."""
-    segments = list_segments(GOLDEN / BUSY, BUSY)
+    epoch = landed.end.epoch if landed is not None else 1
+    segments = [replace(one, epoch=epoch) for one in list_segments(GOLDEN / BUSY, BUSY)]
     after = [one for one in segments if landed is None or one.begin_position >= landed.end]
     return land(spark, source, plan_landing(after[:1], landed), landed)
 
@@ -122,6 +125,31 @@ def test_positions_are_kept_again_before_their_repetition_is_old(spark, source):
         assert newest_landed(spark, source) == landed
 
 
+def test_the_lost_batches_of_several_epochs_are_ranges(spark, source):
+    """A reader that is in the first epoch gets each epoch's rest, without its commits, and then the batches."""
+    first = land_next(spark, source, None)
+    behind = replace(first.end, offset=first.end.offset - 1)
+    begin, until = replace(first.end, epoch=2), replace(first.end, epoch=2, offset=first.end.offset + 1_000_000)
+    mark = start_epoch(spark, source, first, begin, safe_until=until)
+    second = land_next(spark, source, mark)
+    assert [one.batch for one in ranges_after(spark, source, second, behind)] == [1, mark.batch, second.batch]
+    checkpoint_at_each_commit(spark, source.bronze)
+    age(source.bronze, FREQUENT.log + timedelta(hours=1))
+    third = land_next(spark, source, second)
+    assert care(spark, MaintainedTable(source.bronze, Content.BRONZE)).log_files > 0
+
+    found = ranges_after(spark, source, third, behind)
+    assert found[0].begin == behind
+    assert found[-1].end == third.end
+    assert [one.begin.epoch for one in found] == sorted(one.begin.epoch for one in found)
+    ended, *rest = found
+    assert ended.end > first.end
+    assert ended.end < begin
+    assert (rest[0].begin, rest[0].safe_until) == (begin, until)
+    assert all(earlier.end == later.begin for earlier, later in pairwise(rest))
+    assert rest[-1] == third or rest == [replace(third, begin=begin, safe_until=until)]
+
+
 def test_bronze_whose_position_is_lost_is_an_error(spark, source):
     """Otherwise the log would land from its beginning, and Delta would skip each batch, whose number it knows."""
     landed = land_next(spark, source, None)
@@ -184,6 +212,29 @@ def test_the_position_of_an_idle_table_is_repeated(spark, lakehouse):
     assert changelog.silver() == [(1, "a"), (2, "a")]
 
 
+def test_a_merged_table_keeps_the_position_of_a_shard_without_changes(spark, lakehouse):
+    """Only the other shard commits. Both shards then continue where they were: no row is lost or applied twice."""
+    shards = Shards(spark, lakehouse, ONE, TWO, key=())
+    table = maintained_silver(spark, lakehouse.silver(*MERGED))
+    for name in (ONE, TWO):
+        shards.log.insert({"id": 1, "v": "a"}, name)
+    shards.apply()
+    idle = shard_position(spark, table.table, TWO)
+    checkpoint_at_each_commit(spark, table.table)
+    for number in (2, 3):
+        age(table.table, SILVER.log + timedelta(hours=1))
+        shards.log.insert({"id": number, "v": "b"}, ONE)
+        shards.apply()
+        care(spark, table)
+    assert commits_of(table.table)[0] > 3
+    assert shard_position(spark, table.table, TWO) == replace(idle, again=True)
+    assert shard_position(spark, table.table, ONE).end == shards.begins[ONE]
+    shards.begins = {name: shard_position(spark, table.table, name).end for name in (ONE, TWO)}
+    shards.log.insert({"id": 4, "v": "c"}, TWO)
+    shards.apply()
+    assert shards.silver("id") == [(1,), (1,), (2,), (3,), (4,)]
+
+
 def test_a_table_of_an_earlier_version_gets_the_retention_once(spark, lakehouse):
     """A value that a user has set stays."""
     changelog = Changelog(spark, lakehouse)
@@ -229,6 +280,10 @@ def apply(changelog, number):
 
 def position(spark, table):
     return newest_own_commit(spark, table, silver_app(TASK, SOURCE, ITEMS.schema, ITEMS.table)).tag
+
+
+def shard_position(spark, table, name):
+    return newest_own_commit(spark, table, silver_app(TASK, SOURCE, *name)).tag
 
 
 def properties(spark, table):

@@ -5,7 +5,7 @@ import pytest
 from deltalake import write_deltalake
 
 from dmdelta.lakehouse.access.data_files import files_within
-from dmdelta.lakehouse.access.delta_rs import LocalTable
+from dmdelta.lakehouse.access.delta_rs.local_table import LocalTable
 
 SCHEMA = pa.schema([("day", pa.date32()), ("epoch", pa.int32()), ("seq", pa.int64()), ("ddl", pa.string())])
 

@@ -15,7 +15,8 @@ import pytest
 from dmdelta.errors import Fenced, LakehouseError, UnsupportedTable
 from dmdelta.lakehouse.access.commit_log import newest_commits, newest_own_commit, own_commits
 from dmdelta.lakehouse.access.commit_tag import CommitTag, OwnCommit
-from dmdelta.lakehouse.access.delta_rs import _PLAIN, LocalTable
+from dmdelta.lakehouse.access.delta_rs.local_reads import _PLAIN
+from dmdelta.lakehouse.access.delta_rs.local_table import LocalTable
 from dmdelta.lakehouse.access.interface import NewestBy, below, is_not_null, is_null, none_of, one_of
 from dmdelta.lakehouse.access.local_root import local_folder, local_table
 from dmdelta.lakehouse.layout import Lakehouse
@@ -300,7 +301,7 @@ def test_reading_imports_neither_spark_nor_pandas(table):
     code = f"""if True:
         import sys
         from pathlib import Path
-        from dmdelta.lakehouse.access.delta_rs import LocalTable
+        from dmdelta.lakehouse.access.delta_rs.local_table import LocalTable
         from dmdelta.lakehouse.access.interface import NewestBy, one_of
         table = LocalTable("t", Path({str(table.folder)!r}))
         assert table.newest(NewestBy(("id",), "at")) == table.rows([one_of("id", "a")]) != []
@@ -321,7 +322,7 @@ def test_the_newest_version_is_that_of_the_last_commit(table):
 def test_a_wrong_version_passed_to_delta_rs_is_noticed(table, monkeypatch, wrong):
     """The tests of idempotence fail if the transaction in the log is not the tag's."""
     monkeypatch.setattr(
-        "dmdelta.lakehouse.access.delta_rs.Transaction",
+        "dmdelta.lakehouse.access.delta_rs.local_table.Transaction",
         lambda app, version: deltalake.Transaction(app, version + wrong),
     )
     with pytest.raises((AssertionError, Fenced)):

@@ -5,8 +5,8 @@ import pytest
 from dmdelta.errors import UnsupportedTable
 from dmdelta.lakehouse.access.commit_log import newest_own_commit
 from dmdelta.lakehouse.access.deferred_session import deferred_session
-from dmdelta.lakehouse.access.delta_rs import LocalTable
-from dmdelta.lakehouse.access.delta_rs_objects import RemoteTable
+from dmdelta.lakehouse.access.delta_rs.local_table import LocalTable
+from dmdelta.lakehouse.access.delta_rs.remote_table import RemoteTable
 from dmdelta.lakehouse.access.interface import NewestBy, one_of
 from dmdelta.lakehouse.access.object_store import ObjectMetadata, object_table, plan_object_place
 from tests.support.commit_tags import tag

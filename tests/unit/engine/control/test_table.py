@@ -5,7 +5,7 @@ import pytest
 from dmdelta.engine.control.state import Request
 from dmdelta.engine.control.table import ControlTable, PendingCommands
 from dmdelta.lakehouse.access.deferred_session import deferred_session
-from dmdelta.lakehouse.access.delta_rs import LocalTable
+from dmdelta.lakehouse.access.delta_rs.local_table import LocalTable
 from dmdelta.lakehouse.layout import Lakehouse
 
 

@@ -1,6 +1,6 @@
 """Tables in object stores, read with delta-rs. Every failure is an UnsupportedTable: Spark may be able to read them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -11,9 +11,8 @@ from deltalake.exceptions import TableNotFoundError
 
 from dmdelta.errors import LakehouseError, UnsupportedTable
 from dmdelta.lakehouse.access.commit_log import Commit
-from dmdelta.lakehouse.access.delta_rs import LOOKS, highest_added, is_plain
-from dmdelta.lakehouse.access.delta_rs_errors import translated
-from dmdelta.lakehouse.access.interface import Condition, MetadataRow, NewestBy
+from dmdelta.lakehouse.access.delta_rs.errors import translated
+from dmdelta.lakehouse.access.delta_rs.reads import LOOKS, DeltaRsReads, highest_added, is_plain
 
 if TYPE_CHECKING:
     import pyarrow.fs
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteTable:
+class RemoteTable(DeltaRsReads):
     """The table at a URI.
 
     Attributes:
@@ -67,40 +66,6 @@ class RemoteTable:
             opened = self._open()
             text = None if opened is None else self._text(opened, version)
             return None if text is None else highest_added(self.table, text, column)
-
-    def properties(self) -> Mapping[str, str] | None:
-        """The table's properties; None if it does not exist.
-
-        Raises:
-            UnsupportedTable: delta-rs cannot read the table.
-        """
-        with self._reading("the properties of"):
-            opened = self._open()
-            return None if opened is None else opened.metadata().configuration
-
-    def newest(self, by: NewestBy, conditions: Sequence[Condition] = ()) -> list[MetadataRow]:
-        """The newest row of each key among those that fulfil all conditions.
-
-        Raises:
-            UnsupportedTable: delta-rs cannot read the table.
-        """
-        from dmdelta.lakehouse.access.arrow_rows import newest_rows  # noqa: PLC0415
-
-        with self._reading("rows of"):
-            opened = self._open()
-            return [] if opened is None else newest_rows(self._data(opened), by, conditions)
-
-    def rows(self, conditions: Sequence[Condition] = (), columns: Sequence[str] | None = None) -> list[MetadataRow]:
-        """The rows that fulfil all conditions, in no particular order; only these columns, or all.
-
-        Raises:
-            UnsupportedTable: delta-rs cannot read the table.
-        """
-        from dmdelta.lakehouse.access.arrow_rows import matching_rows  # noqa: PLC0415
-
-        with self._reading("rows of"):
-            opened = self._open()
-            return [] if opened is None else matching_rows(self._data(opened), conditions, columns)
 
     @contextmanager
     def _reading(self, what: str) -> Iterator[None]:

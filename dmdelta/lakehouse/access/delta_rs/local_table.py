@@ -5,153 +5,37 @@ time. Spark's log store for local files does not have this property between writ
 created, everything that writes it under a local root does so here.
 """
 
-import json
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction, write_deltalake
-from deltalake.exceptions import CommitFailedError, SchemaMismatchError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, SchemaMismatchError
 
-from dmdelta.errors import LakehouseError, UnsupportedTable
+from dmdelta.errors import LakehouseError
 from dmdelta.lakehouse.access.boundary import fenced
 from dmdelta.lakehouse.access.commit_log import Commit, newest_own_commit
 from dmdelta.lakehouse.access.commit_tag import CommitTag, KeptTags, OwnCommit
-from dmdelta.lakehouse.access.commit_times import listed_versions, timed_commits
-from dmdelta.lakehouse.access.delta_rs_errors import translated
-from dmdelta.lakehouse.access.interface import Condition, MetadataRow, NewestBy, PartitionBound, RowCondition
+from dmdelta.lakehouse.access.commit_times import timed_commits
+from dmdelta.lakehouse.access.delta_rs.errors import translated
+from dmdelta.lakehouse.access.delta_rs.local_reads import LocalReads
+from dmdelta.lakehouse.access.interface import PartitionBound, RowCondition
 from dmdelta.lakehouse.access.log_cleanup import LOG_RETENTION
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from dmdelta.lakehouse.access.arrow_rows import DataFiles
-
 Done = TypeVar("Done")
-LOOKS, LOOK_SECONDS = 12, 0.01
-"""How often a history is read again because another process has committed meanwhile, and the growing wait between."""
 TRIES = 5
 CLEANUP_COMMITS = 50
 """After so many appends the log's expired files are removed; delta-rs would search all of them after each one."""
-_FEATURES = 7
-"""The writer version of tables that list their features."""
-_PLAIN_FEATURES = frozenset({"appendOnly", "invariants"})
-_VARIANT = frozenset({"variantType"})
-_PLAIN: set[tuple[Path, bool]] = set()
-"""Tables that have been found plain, and with which question: they stay so, unless their properties are changed by
-hand."""
 
 
 @dataclass(frozen=True, slots=True)
-class LocalTable:
-    """The table in a folder. Implements `MetadataAccess`; thread-safe.
-
-    Attributes:
-        table: its SQL identifier, for messages.
-    """
-
-    table: str
-    folder: Path
-
-    @property
-    def log(self) -> Path:
-        """The folder of its log."""
-        return self.folder / "_delta_log"
-
-    def commits(self, limit: int | None) -> list[Commit]:
-        """The newest `limit` commits, newest first, with the versions and times of DESCRIBE HISTORY.
-
-        Raises:
-            UnsupportedTable: a commit says nothing about itself.
-            LakehouseError: the table cannot be read.
-        """
-        with translated(self.table, "reading the history of"):
-            for number in range(LOOKS):
-                time.sleep(LOOK_SECONDS * number)  # at once, then later and later: another process is committing
-                opened = self._open()
-                if opened is None:
-                    return []
-                # delta-rs numbers the commits downwards from the version at which the table was opened. That is wrong
-                # if another commit was made since then, if one has no information, and if one is missing.
-                versions = listed_versions(self.log, limit)
-                try:
-                    infos = opened.history(limit)
-                except Exception:
-                    if listed_versions(self.log, limit) == versions:
-                        raise
-                    continue  # a file was removed that had been listed
-                if len(infos) == len(versions) and listed_versions(self.log, limit) == versions:
-                    return timed_commits(self.log, versions, infos)
-        raise UnsupportedTable(
-            f"the history of {self.table} lacks information about a commit", hint="use a command that starts Spark"
-        )
-
-    def version(self) -> int | None:
-        """The newest version, from the names of the log's files; None if there is no table.
-
-        Raises:
-            LakehouseError: the table cannot be read.
-        """
-        with translated(self.table, "reading the log of"), suppress(FileNotFoundError):
-            return next(iter(listed_versions(self.log, 1)), None)
-        return None
-
-    def newest_in(self, version: int, column: str) -> Any:
-        """The highest value of a column in the files that a commit has added, by the files' statistics.
-
-        A timestamp is text (ISO 8601), exact to the millisecond. None if the commit has added no rows, or its file has
-        expired.
-
-        Raises:
-            UnsupportedTable: the files have no statistics of the column.
-            LakehouseError: the table cannot be read.
-        """
-        with translated(self.table, "reading the log of"):
-            try:
-                text = (self.log / f"{version:020d}.json").read_text("utf-8")
-            except FileNotFoundError:
-                return None
-        return highest_added(self.table, text, column)
-
-    def newest(self, by: NewestBy, conditions: Sequence[Condition] = ()) -> list[MetadataRow]:
-        """The newest row of each key among those that fulfil all conditions. Reads the table in parts.
-
-        Raises:
-            LakehouseError: the table cannot be read.
-        """
-        from dmdelta.lakehouse.access.arrow_rows import newest_rows  # noqa: PLC0415 - PyArrow is not needed for commits
-
-        with translated(self.table, "reading"):
-            opened = self._open()
-            return [] if opened is None else newest_rows(self._data(opened), by, conditions)
-
-    def rows(self, conditions: Sequence[Condition] = (), columns: Sequence[str] | None = None) -> list[MetadataRow]:
-        """The rows that fulfil all conditions, in no particular order; only these columns, or all.
-
-        Raises:
-            LakehouseError: the table cannot be read.
-        """
-        from dmdelta.lakehouse.access.arrow_rows import matching_rows  # noqa: PLC0415
-
-        with translated(self.table, "reading"):
-            opened = self._open()
-            return [] if opened is None else matching_rows(self._data(opened), conditions, columns)
-
-    def file_statistics(self) -> "pa.Table":
-        """One row for each data file of the newest version: `path`, `size_bytes`, `num_records`, `partition.<column>`,
-        and of columns with statistics `min.<column>`, `max.<column>` and `null_count.<column>`.
-
-        Raises:
-            LakehouseError: the table cannot be read.
-        """
-        import pyarrow as pa  # noqa: PLC0415
-
-        with translated(self.table, "listing the files of"):
-            return pa.table(self._existing().get_add_actions(flatten=True))
+class LocalTable(LocalReads):
+    """The table in a folder, for reading and writing. Implements `MetadataAccess`; thread-safe."""
 
     def append(self, rows: Sequence[Mapping[str, Any]], tag: CommitTag | None) -> OwnCommit | None:
         """Append rows in one commit; columns that a row does not contain are NULL.
@@ -201,17 +85,6 @@ class LocalTable:
         with translated(self.table, "appending to"):
             return self._attempts(attempt)
 
-    def transaction_version(self, app: str) -> int | None:
-        """The newest transaction version of an application, which outlasts its commits; None without one.
-
-        Raises:
-            UnsupportedTable: delta-rs cannot open the table.
-            LakehouseError: the table cannot be read.
-        """
-        with translated(self.table, "reading the transactions of"):
-            opened = self._open()
-            return None if opened is None else opened.transaction_version(app)
-
     def set_properties(self, properties: Mapping[str, str]) -> None:
         """Set properties.
 
@@ -260,41 +133,6 @@ class LocalTable:
         """
         with translated(self.table, "vacuuming"):
             self._attempts(lambda opened: opened.vacuum(dry_run=False))
-
-    def is_plain(self, *, variants: bool = False) -> bool:
-        """Whether delta-rs reads and writes its rows: without features that change how rows are stored; or no table.
-
-        The table itself decides, so every process uses the same implementation.
-
-        Args:
-            variants: the table may have VARIANT columns, which delta-rs writes, but does not read.
-
-        Raises:
-            LakehouseError: the table cannot be read.
-        """
-        if (self.folder, variants) in _PLAIN:
-            return True
-        try:
-            with translated(self.table, "reading the protocol of"):
-                opened = self._open()
-        except UnsupportedTable:
-            return False
-        if opened is None:
-            return True
-        plain = is_plain(opened, variants=variants)
-        if plain:
-            _PLAIN.add((self.folder, variants))
-        return plain
-
-    def properties(self) -> Mapping[str, str] | None:
-        """The table's properties; None if it does not exist.
-
-        Raises:
-            LakehouseError: the table cannot be read.
-        """
-        with translated(self.table, "reading the properties of"):
-            opened = self._open()
-            return None if opened is None else opened.metadata().configuration
 
     def create(self, schema_json: str, properties: Mapping[str, str]) -> bool:
         """Create it in an empty or absent folder; False if anything is in the folder.
@@ -373,33 +211,6 @@ class LocalTable:
         finally:
             (self.log / "._last_checkpoint.crc").unlink(missing_ok=True)
 
-    def _open(self) -> DeltaTable | None:
-        """The table in its newest version; None if there is none."""
-        try:
-            self.log.stat()  # delta-rs does not distinguish what is absent from what this account may not read
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        try:
-            return DeltaTable(str(self.folder))
-        except TableNotFoundError:
-            return None
-
-    def _existing(self) -> DeltaTable:
-        opened = self._open()
-        if opened is None:
-            raise LakehouseError(
-                f"{self.table} does not exist", hint="restore it, or start the task's run, which creates it"
-            )
-        return opened
-
-    def _data(self, opened: DeltaTable) -> "DataFiles":
-        import pyarrow as pa  # noqa: PLC0415
-
-        from dmdelta.lakehouse.access.arrow_rows import DataFiles  # noqa: PLC0415
-
-        files = [self.folder / uri.rpartition("/")[2] for uri in opened.file_uris()]
-        return DataFiles(files, pa.schema(opened.schema().to_arrow()))
-
     def _arrow(self, opened: DeltaTable, rows: Sequence[Mapping[str, Any]]) -> "pa.Table":
         import pyarrow as pa  # noqa: PLC0415
 
@@ -432,34 +243,6 @@ class LocalTable:
         if found is None or (found.tag.version, found.tag.run) != (tag.version, tag.run):
             raise fenced(self.table)
         return found
-
-
-def is_plain(opened: DeltaTable, *, variants: bool = False) -> bool:
-    """Whether a table has no features that change how rows are stored; with `variants`, except VARIANT columns."""
-    protocol = opened.protocol()
-    features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
-    lists_features = protocol.min_writer_version == _FEATURES
-    allowed = _PLAIN_FEATURES | _VARIANT if variants else _PLAIN_FEATURES
-    return features <= allowed if lists_features else protocol.min_writer_version <= 2
-
-
-def highest_added(table: str, commit: str, column: str) -> Any:
-    """The highest value of a column in the files that a commit adds, by their statistics; None if it adds no rows.
-
-    Args:
-        commit: the content of its file.
-
-    Raises:
-        UnsupportedTable: the files have no statistics of the column.
-    """
-    added = [action["add"] for action in map(json.loads, commit.splitlines()) if "add" in action]
-    statistics = [json.loads(file.get("stats") or "{}") for file in added]
-    highest = [one.get("maxValues", {}).get(column) for one in statistics if one.get("numRecords") != 0]
-    if any(value is None for value in highest):
-        raise UnsupportedTable(
-            f"files of {table} have no statistics of {column}", hint="use a command that starts Spark"
-        )
-    return max(highest, default=None)
 
 
 def _committed(opened: DeltaTable, tag: CommitTag) -> int:
