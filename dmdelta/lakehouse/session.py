@@ -7,6 +7,7 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, cast
 
@@ -18,9 +19,10 @@ from dmdelta.lakehouse.access.local_root import is_provided
 from dmdelta.lakehouse.cds_options import MAKE
 from dmdelta.lakehouse.jars import delta_confs
 from dmdelta.lakehouse.jvm.cancellation import interrupts_kept
-from dmdelta.lakehouse.jvm.early_start import start_early
+from dmdelta.lakehouse.jvm.early_start import launch_jvm, start_early
 from dmdelta.lakehouse.jvm.options import jvm_confs
 from dmdelta.lakehouse.jvm.output import filtered_output, inherited_output
+from dmdelta.lakehouse.jvm.priority import start_yielding
 from dmdelta.logging import get_logger
 
 log = get_logger(__name__)
@@ -89,7 +91,7 @@ class SessionSettings:
         sql_confs: further session confs, by name.
         ui: the web UI of a local session.
         beside_run: next to a running task, which keeps its share: half of the cores but at least two, and
-            1 GB of heap by default.
+            1 GB of heap by default. Without it, the JVM has a lower CPU priority than other processes.
     """
 
     master: str | None = None
@@ -279,9 +281,12 @@ def _local_options(app: str, settings: SessionSettings) -> dict[str, str]:
 
 def _open_local(app: str, settings: SessionSettings) -> SparkSession:
     builder = SparkSession.builder
-    for name, value in _local_options(app, settings).items():
+    options = _local_options(app, settings)
+    for name, value in options.items():
         builder = builder.config(name, value)
     # Whoever makes the class archive waits for the JVM's end, which is the end of its output.
     output = inherited_output() if MAKE in os.environ else filtered_output()
     with _STARTING, output, interrupts_kept():
+        if not settings.beside_run:
+            start_yielding(partial(launch_jvm, options))
         return builder.getOrCreate()

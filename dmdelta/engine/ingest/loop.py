@@ -59,6 +59,8 @@ PURGE_SECONDS = 60.0
 """Minimum interval between two purges of segments."""
 GATHER_SECONDS = 2.0
 """How long a growing batch is awaited: many small commits would cost more, here and in silver."""
+PUBLISH_SECONDS = 0.05
+"""How long the relay takes to publish, while it receives transactions; after a pause, up to its tick longer."""
 
 
 @dataclass(slots=True)
@@ -130,6 +132,9 @@ class LandingLoop:
         """The next batch, once it is due and no longer grows. None also if the stop is requested."""
         until = time.monotonic() + GATHER_SECONDS
         while True:
+            if self.interval is not None and time.monotonic() >= self._due:
+                self.relaying.publish()
+                stop.wait(PUBLISH_SECONDS)
             self.segments = self._listing.segments()
             batch = plan_landing(self.segments, landed)
             if batch is None or not gather or batch.end < self.segments[-1].end_position:

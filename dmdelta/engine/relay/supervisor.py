@@ -135,6 +135,11 @@ class Relaying:
         """Its process has been started and has not ended."""
         return self._process is not None and self._process.poll()
 
+    def publish(self) -> None:
+        """Let it publish the transactions that it has now, instead of within a second."""
+        if self._process is not None:
+            self._process.publish()
+
     def stop(self) -> None:
         """Stop it at a transaction boundary."""
         if self._waiting is not None:

@@ -1,4 +1,4 @@
-"""Starts the JVM of a local session in a thread, while the command imports the code that will use it."""
+"""Starts the JVM of a local session: in a thread while the command imports the code that uses it, or now."""
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -29,14 +29,22 @@ def start_early(confs: Mapping[str, str], starting: AbstractContextManager[objec
         pool.shutdown(wait=False)
 
 
+def launch_jvm(confs: Mapping[str, str]) -> None:
+    """Start the JVM with the confs of a session, unless this process has one; returns when it answers.
+
+    Raises:
+        Exception: PySpark's, if it does not start.
+    """
+    if SparkContext._gateway is None:  # noqa: SLF001
+        conf = SparkConf(loadDefaults=False)
+        for name, value in confs.items():
+            conf.set(name, value)
+        SparkContext._ensure_initialized(conf=conf)  # noqa: SLF001
+
+
 def _start(confs: Mapping[str, str], starting: AbstractContextManager[object]) -> None:
-    conf = SparkConf(loadDefaults=False)
-    for name, value in confs.items():
-        conf.set(name, value)
     try:
-        with starting:
-            if SparkContext._gateway is None:  # noqa: SLF001
-                with filtered_output():
-                    SparkContext._ensure_initialized(conf=conf)  # noqa: SLF001
+        with starting, filtered_output():
+            launch_jvm(confs)
     except Exception as error:  # noqa: BLE001 - the same call, made by the session, raises it
         log.info("the JVM did not start early", why=type(error).__name__)

@@ -108,6 +108,13 @@ class RelayProcess:
         self._close()
         return True
 
+    def publish(self) -> None:
+        """Ask it to publish the transactions that it has now, instead of within a second."""
+        assert self._child.stdin is not None
+        # It has ended, or its pipes have been closed since.
+        with suppress(BrokenPipeError, ValueError):
+            os.write(self._child.stdin.fileno(), b"\n")
+
     def stop(self) -> None:
         """Ask it to stop at a transaction boundary and wait; kill it after STOP_SECONDS."""
         if self.poll():

@@ -176,14 +176,14 @@ class Cutter:
         self._description = event
         self._writer.describe(event)
 
-    def tick(self) -> None:
-        """Call regularly: publishes transactions that have waited for a second."""
+    def tick(self, *, at_once: bool = False) -> None:
+        """Call regularly: publishes transactions that have waited for a second, or all whole ones `at_once`."""
         if self._writer.size == 0:
             self._since = time.monotonic()
             return
         # A long transaction must not delay those before it: its bytes so far move to the next segment, if not too many.
         waiting = self.boundary > self._writer.start and self.offset - self.boundary <= CUT_BYTES
-        if waiting and time.monotonic() - self._since >= CUT_SECONDS:
+        if waiting and (at_once or time.monotonic() - self._since >= CUT_SECONDS):
             self._cut()
 
     def _cut(self) -> None:

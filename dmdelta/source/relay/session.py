@@ -1,6 +1,7 @@
 """One connection of a relay to a server: decide where to resume, then stream until the stream breaks or ends."""
 
 import sys
+import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -48,10 +49,24 @@ log = get_logger(__name__)
 
 STALLED_HEARTBEATS = 5
 """Number of consecutive heartbeats that announce bytes which never arrive, after which the relay reconnects."""
-_GLANCE = 256
-"""Events between two checks of the clock and the stop signal, when there is no pause in the stream."""
+_GLANCE_SECONDS = 0.05
+"""Seconds between two looks at the requests, when there is no pause in the stream."""
 
-Stop = Callable[[], bool]
+Asked = Callable[[], bool]
+"""Whether the parent process asks for something."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """What the parent process asks a relay for.
+
+    Attributes:
+        stop: to stop.
+        publish: to publish the transactions that it has at once; true once per request.
+    """
+
+    stop: Asked
+    publish: Asked = lambda: False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +88,10 @@ class ServerSession:
         progressed: bytes were published since the last `run` began.
     """
 
-    def __init__(self, task: RelayTask, endpoint: Endpoint, stop: Stop, status: StatusFile) -> None:
+    def __init__(self, task: RelayTask, endpoint: Endpoint, requests: Requests, status: StatusFile) -> None:
         self._task = task
         self._endpoint = endpoint
-        self._stop = stop
+        self._requests = requests
         self._status = status
         self._replica = Replica.random(endpoint.server_id)
         self._end: tuple[str, ServerPosition] | None = None
@@ -199,27 +214,27 @@ class ServerSession:
 
     def _stream(self, pieces: WirePieces, cutter: Cutter, server: ServerIdentity, target: _Target) -> bool:
         self._status.update(state="streaming")
-        count = stalled = 0
+        stalled, glance = 0, 0.0
         summing = target.sum_gtids
-        # A cheap comparison per event; only beyond it does the relay check whether the end is reached.
+        # Cheap comparisons per event; only beyond it does the relay check whether the end is reached.
         goal = self._end[1].offset if self._task.until_caught_up and self._end else sys.maxsize
         for piece in pieces:
-            count += 1
             if piece is not None:
                 if is_artificial(piece.header):
                     stalled = self._artificial(piece, cutter, stalled)
                 else:
                     cutter.take(piece)
                     stalled = 0
-                if count % _GLANCE and cutter.boundary < goal:
+                if cutter.boundary < goal and time.monotonic() < glance:
                     continue
+            glance = time.monotonic() + _GLANCE_SECONDS
             if summing and not cutter.skipping:
                 self._check_history(cutter.gtids, server)
                 self._folder(server, replace(target, gtid_set=cutter.gtids))
                 summing = False
-            cutter.tick()
+            cutter.tick(at_once=self._requests.publish())
             self._report(cutter)
-            if self._stop():
+            if self._requests.stop():
                 return False
             if self._caught_up(cutter.binlog_file, cutter.boundary):
                 return True

@@ -14,7 +14,7 @@ from dmdelta.source.relay.event_stream import Piece
 from dmdelta.source.relay.gtid_lookup import first_place
 from dmdelta.source.relay.relay_task import RelayTask, StatusFile
 from dmdelta.source.relay.segmenter import Cutter
-from dmdelta.source.relay.session import STALLED_HEARTBEATS, ServerSession
+from dmdelta.source.relay.session import STALLED_HEARTBEATS, Requests, ServerSession
 
 
 def heartbeat(offset: int, body: bytes = b"binlog.000001", kind: int = EventType.HEARTBEAT) -> Piece:
@@ -26,7 +26,9 @@ def heartbeat(offset: int, body: bytes = b"binlog.000001", kind: int = EventType
 @pytest.fixture
 def session(tmp_path: Path) -> ServerSession:
     endpoint = Endpoint("h", 1, "u", "p")
-    return ServerSession(RelayTask("s", str(tmp_path), endpoint), endpoint, lambda: False, StatusFile(tmp_path))
+    return ServerSession(
+        RelayTask("s", str(tmp_path), endpoint), endpoint, Requests(lambda: False), StatusFile(tmp_path)
+    )
 
 
 def beat(session: ServerSession, cutter: Cutter, offset: int, times: int) -> int:

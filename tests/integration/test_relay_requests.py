@@ -1,0 +1,51 @@
+"""What a run asks of a relay process while it relays."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dmdelta.model.segment import FIRST_OFFSET
+from dmdelta.segments import list_segments
+from dmdelta.source.relay.process import RelayProcess
+from tests.support.relaying import catch_up, files_differ, relay_task, relayed_bytes, wait_until
+from tests.support.servers import Server
+
+PROGRAM = """
+import sys
+from dmdelta.source.relay import __main__ as relay, segmenter
+segmenter.CUT_SECONDS = 3600.0
+sys.exit(relay.main())
+"""
+
+
+@pytest.mark.parametrize("flavor", ["mysql80", "mariadb"])
+def test_a_relay_publishes_on_request(request: pytest.FixtureRequest, tmp_path: Path, flavor: str) -> None:
+    """A relay that would publish after an hour publishes whole transactions when asked, each of them once."""
+    server: Server = request.getfixturevalue(flavor)
+    database = server.fresh_database("asked")
+    server.execute("CREATE TABLE t (id INT PRIMARY KEY)", database=database)
+    server.execute("FLUSH BINARY LOGS")
+    task = relay_task(server, tmp_path, until_caught_up=False)
+    child = subprocess.Popen([sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert child.stdin is not None
+    child.stdin.write(task.to_json().encode() + b"\n")
+    child.stdin.flush()
+    with RelayProcess(task, child) as relay:
+        wait_until(lambda: (status := relay.status()) is not None and status.state == "streaming")
+        for number in (1, 2):
+            server.execute(f"INSERT INTO t VALUES ({number})", database=database)
+            binlog_file, end = server.position()[:2]
+
+            def has_end(binlog_file: str = binlog_file, end: int = end) -> bool:
+                relay.publish()
+                return any((at.binlog_file, at.end) == (binlog_file, end) for at in list_segments(task.folder, "src"))
+
+            wait_until(has_end)
+        server.execute("INSERT INTO t VALUES (3)", database=database)
+        assert len(relayed_bytes(task, binlog_file)) == end - FIRST_OFFSET
+    relay.publish()  # it has ended
+    server.execute("FLUSH BINARY LOGS")
+    catch_up(relay_task(server, tmp_path))
+    assert files_differ(task, server) == []
