@@ -14,7 +14,7 @@ class LiveConfig(Section):
 
     landing_interval: Duration = timedelta(seconds=1)
     """Time between two batches. If a batch takes more than half of it, the interval is longer: silver needs the rest of
-    the time. Less than a second has no effect: the relay cuts the log every second. Every batch costs a commit and a
+    the time. When a batch is due, the relay publishes the transactions that it has. Every batch costs a commit and a
     small file, which maintenance compacts."""
     views: bool = False
     """Whether a running task maintains a view `<schema>.<table>_live` for each silver table, which any reader of the
