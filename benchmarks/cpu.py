@@ -43,7 +43,7 @@ _KINDS = (
     ("Executor task", "tasks"),
     ("Thread-", "driver"),
 )
-"""Of the JVM's threads, by how their names begin. Calls from Python run in threads without a name of their own."""
+"""Kinds of JVM threads by the start of their names. Threads for calls from Python have no name of their own."""
 
 
 def thread_seconds(pid: int) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""A TCP proxy that delays what passes: a server at a distance. It runs in a process of its own.
+"""A TCP proxy that delays all data: a distant server. It runs in a process of its own.
 
 python -m benchmarks.delayed 3306 5     # prints its port; every round trip to port 3306 takes 5 ms longer
 """
@@ -18,12 +18,12 @@ CHUNK = 1 << 16
 CHUNKS_IN_FLIGHT = 256
 
 InFlight = queue.Queue[tuple[float, bytes]]
-"""Chunks, and when each is due; an empty one is the end."""
+"""Chunks and the time when each is due; an empty one is the end."""
 
 
 @contextmanager
 def delayed(port: int, milliseconds: float) -> Iterator[int]:
-    """Run the proxy for the length of a `with`; its port.
+    """Run the proxy for the duration of a `with`; its port.
 
     Args:
         port: the server's.

@@ -12,7 +12,7 @@ from benchmarks.usage import Cpu, Memory, Usage, cpu_of, each_minute, memory_of
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a load must reach on two cores: ages and the ratio of the worst table; None: no target."""
+    """Targets of a load on two cores: ages and the ratio of the worst table; None: no target."""
 
     p50: float | None = None
     p95: float | None = None
@@ -31,7 +31,7 @@ class SchemaRows:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What was observed of a run. Times are in UTC.
+    """Observations of a run. Times are in UTC.
 
     Attributes:
         begin, end: the evaluated time, the first minute included.

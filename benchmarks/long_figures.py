@@ -1,4 +1,4 @@
-"""What a long run shows, and the page's sections. Pure: what was observed in, lines out."""
+"""The figures of a long run, and the page's sections. Pure: observations in, lines out."""
 
 import math
 import re
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from statistics import median
 
 TARGET = 1.3
-"""So many times as long something may take at the end, and so many times as many files there may be."""
+"""The limit of the ratio between the end and the beginning, for durations and for numbers of files."""
 FEW_FILES = 20
-"""Counts that differ by no more are the same: a compaction is due, or was just made."""
+"""Counts that differ by no more count as equal: a compaction is due, or has just run."""
 SELDOM = 5
-"""Of what happens seldom, so many hundreds are compared."""
+"""The number of hundreds that are compared for infrequent phases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Moment:
         batches: that have landed.
         spent: (times, seconds) by phase.
         memory: PSS of all processes, in bytes.
-        probes: seconds by what the benchmark did beside the run.
+        probes: seconds by the benchmark's own operation beside the run.
         files: number by kind of file.
         care: how often tables were maintained, by action.
     """
@@ -37,14 +37,14 @@ class Moment:
     care: Mapping[str, int]
 
     def since(self, before: "Moment", phase: str) -> float:
-        """What a phase took each time since then, in seconds; NaN if it did not happen."""
+        """The mean duration of a phase since then, in seconds; NaN if it did not happen."""
         times, seconds = (now - then for now, then in zip(self.spent[phase], before.spent[phase], strict=True))
         return seconds / times if times else math.nan
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Something at the beginning and at the end of a run, in seconds."""
+    """A duration at the beginning and at the end of a run, in seconds."""
 
     what: str
     first: float
@@ -64,7 +64,7 @@ class Compared:
 
 
 def compare(moments: Sequence[Moment], often: Sequence[str], seldom: Sequence[str]) -> Iterator[Compared]:
-    """The first and the last hundred batches, or five hundred: phases that happen often, and seldom, and probes.
+    """The first and the last hundred batches, or five hundred: for frequent phases, and for infrequent ones and probes.
 
     Args:
         moments: one each hundred batches, from the end of the warm-up on; at least two.

@@ -40,7 +40,7 @@ LOAD = Load(tables=3, rows=60)
 LANDING_INTERVAL = "250ms"
 HUNDRED = 100
 WARM, WARM_SHARE = 3, 0.15
-"""So many hundreds, and such a share of all: then Java is warm, and the retention of logs has passed once."""
+"""The hundreds, and the share of all, until Java is warm and the retention of logs has passed once."""
 LEAST = 6 * HUNDRED
 OFTEN, SELDOM = ("land",), ("turn", "apply", "flush")
 PHASES = (*OFTEN, *SELDOM)

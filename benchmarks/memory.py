@@ -3,8 +3,8 @@
     make bench-memory                                # writes benchmarks/MEMORY.md
     python -m benchmarks.memory --tables 20 --changes 500
 
-Both paths take the same log in turns, in one JVM, each to a lakehouse of its own; what counts is the median of the last
-rounds, when Java has compiled what counts.
+Both paths take the same log in turns, in one JVM, each to a lakehouse of its own; the page has the medians of the last
+rounds, when Java has compiled the hot code.
 """
 
 import argparse

@@ -1,9 +1,9 @@
-"""How fast: the codec beside mysql-replication, landing, and binlog to silver, in one run over the same log.
+"""Throughput: the codec beside mysql-replication, landing, and binlog to silver, in one run over the same log.
 
     make bench            # 200,000 inserts and 200,000 updates; writes benchmarks/RESULTS.md
     python -m benchmarks.pipeline --rows 20000
 
-Cold is the first pass in a JVM, warm the median of the last three of ten: by then Java has compiled what counts.
+Cold is the first pass in a JVM, warm the median of the last three of ten: by then Java has compiled the hot code.
 """
 
 import argparse
@@ -46,7 +46,7 @@ WARM_PASSES = 3
 
 @dataclass(frozen=True)
 class Line:
-    """One measured thing: what, how many rows, in how many seconds of what."""
+    """One measurement: what, the number of rows, and the seconds of which clock."""
 
     what: str
     rows: int
@@ -69,7 +69,7 @@ def decoder(*arguments: str, name: str) -> Line:
 
 
 def middle(lines: Sequence[Line]) -> Line:
-    """The one of the median time, with what the others took."""
+    """The pass with the median time, and the times of the others."""
     times = [line.seconds for line in lines]
     what = f"{lines[0].what} ({min(times):.2f} to {max(times):.2f} s)"
     return replace(lines[0], what=what, seconds=median(times))
@@ -116,7 +116,7 @@ def landing_source(root: Path, database: str) -> SourceContext:
 
 
 def run_to_silver(archive: Path, database: str, folder: Path) -> None:
-    """`dmdelta run --until-caught-up` on a task of its own, from opening it to its last checkpoint."""
+    """`dmdelta run --until-caught-up` on a task of its own, from its start to its last checkpoint."""
     folder.mkdir(parents=True)
     spec = folder / "task.yml"
     source = {"source-id": "bench", "binlog-dir": str(archive)}
@@ -150,7 +150,7 @@ def measure(rows: int, folder: Path) -> list[Line]:
         rival = partial(
             decoder, "mysql-replication", json.dumps(settings), *names, name="mysql-replication: log to Python rows"
         )
-        # By turns: the machine's speed drifts over such minutes.
+        # In turns: the machine's speed drifts over such minutes.
         rounds = [(ours(), rival()) for _ in range(ROUNDS)]
     lines += [middle(runs) for runs in zip(*rounds, strict=True)]
     spark = open_session("dmdelta bench")

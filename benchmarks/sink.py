@@ -1,4 +1,4 @@
-"""How fast the sink is: bronze to MariaDB or TiDB, with the asynchronous and the synchronous checkpoint.
+"""The sink's throughput: bronze to MariaDB or TiDB, with the asynchronous and the synchronous checkpoint.
 
     make bench-sink                                  # 200,000 inserts and 200,000 one-row updates; writes SINK.md
     python -m benchmarks.sink --rows 20000
@@ -37,7 +37,7 @@ HEAD = [
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """Seconds of one pass, from opening the sink to its last checkpoint, and CPU seconds by process."""
+    """Seconds of one pass, from the sink's start to its last checkpoint, and CPU seconds by process."""
 
     seconds: float
     spark: float

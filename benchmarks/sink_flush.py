@@ -124,7 +124,7 @@ def found_line(place: str, found: Passes, sinking: Sinking) -> str:
 
 @contextmanager
 def own_core(target: Server) -> Iterator[None]:
-    """For the length of a `with`: the server has the last core alone, this process and its JVM the others."""
+    """For the duration of a `with`: the server has the last core alone, this process and its JVM the others."""
     (jvm,), count = children("java"), os.cpu_count() or 1
     others = ",".join(map(str, range(count - 1)))
     for pid, cores in ((target.pid, str(count - 1)), (os.getpid(), others), (jvm, others)):
@@ -141,7 +141,7 @@ def _pin(pid: int, cores: str) -> None:
 
 
 def kept(lines: list[str]) -> list[str]:
-    """The table with these lines, and of the page those of other places, in the page's order."""
+    """The table with these lines, and the page's lines of other places, in the page's order."""
     page = Path(__file__).with_name(PAGE)
     old = [line for line in page.read_text().splitlines() if line.startswith("| ")][2:] if page.exists() else []
     by_place = {line.split(" | ")[0]: line for line in [*old, *lines]}

@@ -1,4 +1,4 @@
-"""How fast silver is compared with its source: `dmdelta validate` on a table that a full load has brought over.
+"""How fast silver is compared with its source: `dmdelta validate` on a table that a full load has written.
 
     python -m benchmarks.validate                # 1 million rows; writes benchmarks/VALIDATE.md
     python -m benchmarks.validate --rows 100000

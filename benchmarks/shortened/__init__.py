@@ -1,4 +1,4 @@
-"""A task whose days are minutes: what dmdelta and Delta do once a day or week happens often within a benchmark.
+"""A task whose days are minutes: daily and weekly work of dmdelta and Delta happens often within a benchmark.
 
 `shortened_environment` gives the variables with which each process of a task shortens its own constants at its start
 (`sitecustomize`). The code that runs is the product's. `SHORTENED` says what is shorter, for the page.
@@ -11,7 +11,7 @@ from pathlib import Path
 VARIABLE = "DMDELTA_BENCHMARK_BEGAN"
 """The start of the run (ISO 8601), from which its days are counted."""
 DAY = timedelta(minutes=2)
-"""So long is a day of bronze's partitions and of `maintenance.bronze-days`."""
+"""The length of a day of bronze's partitions and of `maintenance.bronze-days`."""
 CUT_SECONDS, LANDING_POLL_SECONDS = 0.2, 0.05
 MAINTENANCE_POLL_SECONDS, SLOW_SECONDS = 5.0, 150.0
 FREQUENT = {"log": timedelta(minutes=4), "files": timedelta(minutes=1), "vacuum": timedelta(minutes=2)}
@@ -38,7 +38,7 @@ def shortened_environment(began: datetime) -> dict[str, str]:
 
 
 def day_clock(began: datetime) -> type[datetime]:
-    """`datetime`, except that `now` runs so fast from `began` on that a day takes `DAY`."""
+    """`datetime`, except that `now` runs faster from `began` on: a day takes `DAY`."""
 
     class DayClock(datetime):
         @classmethod
@@ -49,7 +49,7 @@ def day_clock(began: datetime) -> type[datetime]:
 
 
 def at_speed(began: datetime, now: datetime) -> datetime:
-    """The time that a clock shows which had the right time at `began` and counts a day each `DAY`."""
+    """The time of a clock that was right at `began` and counts a day each `DAY`."""
     return began + (now - began) * (timedelta(days=1) / DAY)
 
 

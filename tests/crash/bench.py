@@ -1,4 +1,4 @@
-"""One row of the fault matrix at work: a task that meets a fault, goes on, and is looked at."""
+"""One row of the fault matrix: a task that meets a fault, resumes, and is checked."""
 
 import contextlib
 import io
@@ -30,7 +30,7 @@ from tests.support.sinking import table_differences, union_differences
 from tests.support.task import SinkTask, Task, TaskProcess
 
 MEET_SECONDS = 120.0
-"""So long a point may take to be passed."""
+"""The time limit until a point is passed."""
 END_SECONDS = 180.0
 
 
@@ -41,7 +41,7 @@ class Bench:
     Attributes:
         number: grows with each cell; statements have it as {n}.
         since: where the cell's log begins.
-        settled: the cell before has ended well: silver is the source.
+        settled: the previous cell has passed: silver equals the source.
     """
 
     spark: SparkSession
@@ -55,7 +55,7 @@ class Bench:
     task: Task = field(init=False)
 
     def begin(self) -> None:
-        """Ahead of a cell: the tables are there, and what the fault needs is in silver."""
+        """Prepare a cell: the tables exist, and what the fault requires is in silver."""
         if not self.number or self.row.loads:
             self._make_task()
         self.number += 1000
@@ -80,18 +80,18 @@ class Bench:
             routed = {"schema-pattern": database, "target-schema": database, "target-table": MERGED}
             self.task.settings["routes"] = {"parts": {**routed, "table-pattern": "part_*"}}
             self.task.settings["shard-mode"] = self.row.shards
-        if not self.row.loads:  # a task with a place to start at loads nothing
+        if not self.row.loads:  # a task with a start position loads nothing
             self.task.start_here()
         self.server.execute(*TABLES, *(OF_SHARDS if self.row.shards else ()), database=database)
 
     def write(self, statements: Sequence[str]) -> None:
-        """In one session: some of them change what the others log."""
+        """In one session: some of the statements change how the others are logged."""
         self.server.execute(
             *(text.replace("{n}", str(self.number)) for text in statements), database=self.task.database
         )
 
     def provoke(self, fault: str) -> None:
-        """Whoever passes the point next meets the fault."""
+        """The next process that passes the point meets the fault."""
         if self.row.loads:
             self.write(self.row.statements)
         self.server.execute("FLUSH BINARY LOGS")
@@ -102,11 +102,11 @@ class Bench:
 
     @property
     def met(self) -> bool:
-        """Somebody has passed the point."""
+        """A process has passed the point."""
         return not self.task.failpoint.exists()
 
     def attempt(self) -> tuple[int, str]:
-        """The row's command to its end: exit code and what it said."""
+        """Run the row's command to its end: exit code and stderr."""
         if self.row.executors:
             with self.task.process(*self.row.arguments[1:]) as process:
                 return process.wait(END_SECONDS), process.whole_log()
@@ -118,7 +118,7 @@ class Bench:
 
     @contextmanager
     def hanging(self) -> Iterator[tuple[StopRequest, "Future[object]"]]:
-        """The task at work in a thread, standing at the point; it is let go on at the end at the latest."""
+        """The task in a thread, hanging at the point; it is released at the end of the block at the latest."""
         stop = StopRequest()
         with self.task.environment(), ThreadPoolExecutor(1) as pool:
             ended = pool.submit(self._work, load_spec(self.task.write_spec()), stop)
@@ -131,24 +131,24 @@ class Bench:
                 self.task.hangs.unlink(missing_ok=True)
 
     def _work(self, spec: TaskSpec, stop: StopRequest) -> object:
-        """The row's command as a call, which can be stopped if it is a run."""
+        """The row's command as a call; a run can be stopped."""
         if self.row.arguments == MAINTAIN:
             return maintain(spec, "*", lambda _: None)
         safely = "--safe-mode" in self.row.arguments
         return run_task(spec, RunOptions(until_caught_up=True, safe_mode=safely), lambda _: None, stop)
 
     def wait_hanging(self, process: TaskProcess) -> None:
-        """Until a process stands at the point."""
+        """Wait until a process hangs at the point."""
         wait_until(lambda: self.task.hangs.exists() or process.poll() is not None, MEET_SECONDS)
         assert self.task.hangs.exists(), process.log()
 
     def disarm(self) -> None:
-        """After a cell that failed: nothing is left for the next one."""
+        """After a failed cell: remove what could affect the next one."""
         for file in (self.task.failpoint, self.task.hangs):
             file.unlink(missing_ok=True)
 
     def heal(self) -> None:
-        """What an operator does: start it again."""
+        """The operator's action: start the command again."""
         if self.row.forgets:
             self._forget()
             self.write(AFTERWARDS)
@@ -159,12 +159,12 @@ class Bench:
             self.task.catch_up()
 
     def _forget(self) -> None:
-        """Every silver table's log begins at its present state: what its commits said of themselves is gone."""
+        """Every silver table's log begins at its present state: the tags of earlier commits are gone."""
         for log in (self.task.root / "silver" / self.task.database).glob("*/_delta_log"):
             forget_history(self.spark, log.parent)
 
     def silver_of(self, table: str) -> DataFrame:
-        """What silver has of a table of the source; of a shard, its part of the merged one."""
+        """Silver's rows of a table of the source; for a shard, its part of the merged table."""
         lakehouse = Lakehouse(root=str(self.task.root))
         if table not in SHARDS:
             return self.spark.table(lakehouse.silver(self.task.database, table))
@@ -172,7 +172,7 @@ class Bench:
         return self.spark.table(lakehouse.silver(self.task.database, MERGED)).where(F.col(SHARD) == str(shard))
 
     def look(self) -> None:
-        """Silver is the source, bronze has the cell's log once, the checkpoint is in order, the target is the source."""
+        """Silver and target equal the source, bronze has the cell's log once, the checkpoint is of an orderly stop."""
         task, lakehouse = self.task, Lakehouse(root=str(self.task.root))
         tables = [table for (table,) in task.server.query("SHOW TABLES", database=task.database)]
         assert_same(task.server, task.database, tables, self.silver_of)

@@ -1,4 +1,4 @@
-"""A task over three tables of a busy shop: rows that go, keys that change, and one without a key. The fault matrix' table."""
+"""A task over three tables of a busy shop: deletes, key changes, and a table without a key. The fault matrix' table."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,14 +14,14 @@ _CELL = "cell"
 
 @pytest.fixture
 def task(mysql80: Server, tmp_path: Path) -> Task:
-    """It begins where the server is now: older history is other tests' business."""
+    """It starts at the server's current position: the earlier log is from other tests."""
     made = Task(tmp_path, mysql80, mysql80.fresh_database("crash"), tables=TABLES)
     made.start_here()
     return made
 
 
 class Cells:
-    """What became of each cell of a test, by point and fault; printed at the end, whichever process it was in."""
+    """The outcome of each cell of a test, by point and fault; printed at the end, from all test processes."""
 
     def __init__(self, told: list[tuple[str, object]]) -> None:
         self._told = told
@@ -36,7 +36,7 @@ def matrix(request: pytest.FixtureRequest) -> Cells:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """The cells, a line for each point."""
+    """The cells, one line per point."""
     reports = [report for kind in ("passed", "failed") for report in terminalreporter.stats.get(kind, [])]
     told = [value for report in reports for name, value in report.user_properties if name == _CELL]
     cells = {(row, fault): outcome for row, fault, outcome in told}

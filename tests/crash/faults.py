@@ -1,4 +1,4 @@
-"""The fault matrix' columns: what goes wrong at a point, and how a task must end then. Whatever it is, a start heals it."""
+"""The fault matrix' columns: what fails at a point, and how a task must end then. A restart always succeeds."""
 
 import signal
 from collections.abc import Callable
@@ -10,40 +10,40 @@ from tests.crash.bench import END_SECONDS, Bench
 from tests.crash.rows import MAINTAIN, MEANWHILE
 
 STOP_SECONDS = 40.0
-"""So long after a stop a run has ended, whatever hangs."""
+"""After a stop a run must end within this time, whatever hangs."""
 
 
 def killed(bench: Bench) -> None:
-    """The process that passes the point dies: the relay's is started again by the run, the runner's by somebody."""
+    """The process that passes the point dies: the run restarts the relay's, an operator the runner's."""
     bench.provoke("kill")
     if not bench.row.relay:
         command, *arguments = bench.row.arguments
         with bench.task.process(*arguments, command=command) as process:
             code = process.wait(END_SECONDS)
-            # A worker of Spark's dies alone: its driver says so and ends.
+            # A Spark worker dies alone: its driver reports it and ends.
             assert code != 0 if bench.row.executors else code == -signal.SIGKILL, process.log()
     bench.heal()
 
 
 def error_once(bench: Bench) -> None:
-    """The store, the source or the target fails once: the run goes on by itself, or ends and says why."""
+    """The store, the source or the target fails once: the run continues by itself, or ends with the reason."""
     _fails(bench, f"error:{bench.row.error}", "injected")
 
 
 def disk_full(bench: Bench) -> None:
-    """What is written there finds no room."""
+    """There is no space for what is written there."""
     _fails(bench, "error:ENOSPC", "No space left on device")
 
 
 def no_permission(bench: Bench) -> None:
-    """A folder may not be written any more."""
+    """A folder is no longer writable."""
     _fails(bench, "error:EACCES", "Permission denied")
 
 
 def _fails(bench: Bench, fault: str, says: str) -> None:
     bench.provoke(fault)
     code, said = bench.attempt()
-    # Spark logs what its workers raise; what is ours follows.
+    # Spark logs the errors of its workers; dmdelta's own follows.
     own = said[said.rfind("\nerror: ") :] if bench.row.executors else said
     assert "Traceback" not in own, said
     if code:
@@ -53,7 +53,7 @@ def _fails(bench: Bench, fault: str, says: str) -> None:
 
 
 def hung(bench: Bench) -> None:
-    """Nothing goes on at the point until a stop has waited long enough; when it comes to life, somebody else is at work."""
+    """The point hangs until a stop has waited long enough; when it is released, another run is active."""
     bench.provoke("hang")
     if bench.row.executors:
         _hung_process(bench)
@@ -81,7 +81,7 @@ def _hung_process(bench: Bench) -> None:
 
 
 def second_runner(bench: Bench) -> None:
-    """While one hangs, another machine does the work and goes on; one of the two is told so, if their work overlaps."""
+    """While one hangs, another machine does its work and continues; if their work overlaps, one of them is fenced."""
     bench.provoke("hang")
     other = bench.task.elsewhere()
     if bench.row.executors:
@@ -104,7 +104,7 @@ def second_runner(bench: Bench) -> None:
 
 
 def _assert_ends(run: "Future[object]", seconds: float) -> None:
-    """By itself, or by an error of ours that says what to do."""
+    """By itself, or with one of dmdelta's errors and a hint."""
     error = run.exception(seconds)
     assert error is None or (isinstance(error, DmdeltaError) and error.hint), error
 
@@ -123,7 +123,7 @@ def play(bench: Bench, fault: str) -> None:
     """One cell.
 
     Raises:
-        AssertionError: the point was not passed, or what came of it is not exactly the source.
+        AssertionError: the point was not passed, or the result is not exactly the source.
     """
     bench.begin()
     FAULTS[fault](bench)

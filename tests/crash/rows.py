@@ -1,4 +1,4 @@
-"""The fault matrix' rows: every point where something may go wrong, and what makes a task pass it."""
+"""The fault matrix' rows: every point where something can fail, and the statements that make a task pass it."""
 
 from dataclasses import dataclass
 
@@ -23,14 +23,14 @@ UPDATE = "UPDATE keyed SET v = v + 1 WHERE id % 3 = 0"
 TO_DELETE = "INSERT INTO keyed (id, v) VALUES ({n} - 99, 0)"
 DELETE = "DELETE FROM keyed WHERE id = {n} - 99"
 BESIDE = ("INSERT INTO pairs VALUES ({n}, 'x', 0)", "UPDATE pairs SET v = {n}", "INSERT INTO plain VALUES ({n}, 'y')")
-"""What the other tables see meanwhile."""
+"""Changes of the other tables at the same time."""
 MEANWHILE = ("UPDATE keyed SET v = v + 100", "DELETE FROM keyed WHERE id = {n} + 1")
-"""What a second runner finds that the first one has not read."""
+"""Changes that a second runner reads and the first one has not read."""
 AFTERWARDS = (
     "INSERT INTO keyed (id, v) SELECT MAX(id) + 1, 7 FROM keyed",
     "UPDATE keyed SET v = v + 1 WHERE id % 2 = 0",
 )
-"""What lands behind a fault: the range that is applied again is longer than the one that was applied."""
+"""Changes that land after a fault: the range applied again is longer than the one that was applied."""
 ADD = "ALTER TABLE keyed ADD c{n} INT DEFAULT 7"
 IN_TURN = (
     "ALTER TABLE part_1 ADD c{n} INT DEFAULT 7",
@@ -38,7 +38,7 @@ IN_TURN = (
     "ALTER TABLE part_2 ADD c{n} INT DEFAULT 7",
     "INSERT INTO part_2 (id, v) VALUES ({n} + 5, 2)",
 )
-"""Two shards of a merged table make the same change, one behind the other."""
+"""Two shards of a merged table make the same change, one after the other."""
 INSERT_TWO = "INSERT INTO keyed (id, v) VALUES ({n} + 50, 5), ({n} + 51, 6)"
 CREATE = "CREATE TABLE new{n} LIKE pairs"
 INTO_NEW = "INSERT INTO new{n} VALUES (1, 'a', 1), (2, 'b', 2)"
@@ -51,19 +51,19 @@ MANY = (
 
 @dataclass(frozen=True)
 class Row:
-    """A point, and the statements behind which a task passes it.
+    """A point, and the statements after which a task passes it.
 
     Attributes:
         statements: `{n}` is a number that grows with each cell by more than the rows of one.
         before: statements that are in silver before the fault.
-        error: what the store, the source or the target says there once: one of our errors by name.
-        nth: which passing is meant.
+        error: the error that the store, the source or the target raises there once: one of dmdelta's by name.
+        nth: the number of the passing that is meant.
         sinks: the task has a sink.
-        loads: tables are read as they are at first: every cell is a task of its own.
-        relay: the point is in the relay's process, which the run starts again by itself.
-        executors: the point is passed on Spark's executors: the task is a process of its own, whose workers it tells.
-        forgets: before it is started again silver's history is gone, as Delta's log retention has it.
-        shards: the mode in which `part_1` and `part_2` are merged; '' where nothing is.
+        loads: tables are loaded first: every cell has a task of its own.
+        relay: the point is in the relay's process, which the run restarts by itself.
+        executors: the point is passed on Spark's executors: the task is a process of its own, which arms its workers.
+        forgets: before the restart silver's history is removed, as by Delta's log retention.
+        shards: the mode in which `part_1` and `part_2` are merged; '' if they are not.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Kills in the midst of a compaction, and of a VACUUM: files of which no commit tells, and some of the old ones gone."""
+"""Kills during a compaction and during a VACUUM: files without a commit, and old files that are partly removed."""
 
 import time
 from pathlib import Path
@@ -10,12 +10,12 @@ from tests.support.check import assert_exactly_once
 from tests.support.task import Task
 
 TRIES = 6
-"""What is waited for takes milliseconds: now and then the commit is faster than the kill."""
+"""The awaited state lasts milliseconds: sometimes the commit is faster than the kill."""
 
 
 @pytest.fixture
 def cared(mysql80, tmp_path):
-    """A task with some rows in silver, and where its log begins."""
+    """A task with some rows in silver, and the start of its log."""
     task = Task(tmp_path, mysql80, mysql80.fresh_database("care"))
     task.start_here()
     file, offset, _ = mysql80.position()
@@ -27,8 +27,8 @@ def cared(mysql80, tmp_path):
 @pytest.mark.long
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("deed", ["OPTIMIZE", "VACUUM"])
-def test_a_kill_in_the_midst_changes_no_row(cared, spark, deed):
-    """Silver = source, bronze once, before and after the next care; the files that were left over harm nobody."""
+def test_a_kill_during_maintenance_changes_no_row(cared, spark, deed):
+    """Silver = source, bronze once, before and after the next maintenance; leftover files do no harm."""
     task, since = cared
     for number in range(1, TRIES + 1):
         wear(task, 1000 * number)
@@ -49,7 +49,7 @@ def test_a_kill_in_the_midst_changes_no_row(cared, spark, deed):
 
 
 def wear(task: Task, number: int) -> None:
-    """Files that a compaction makes one of, and rows that are dead."""
+    """Write files that can be compacted, and deleted rows."""
     for statement in (INSERT.replace("{n}", str(number)), UPDATE, "UPDATE keyed SET w = 'z'"):
         task.server.execute(statement, database=task.database)
         task.catch_up()
@@ -61,7 +61,7 @@ def maintain(task: Task) -> None:
 
 
 def kill_care(task: Task, *, comes: bool) -> None:
-    """`dmdelta maintain` dies as soon as a file comes, or goes."""
+    """Kill `dmdelta maintain` as soon as a file appears or disappears."""
     before = files(task)
     with task.process(command="maintain") as process:
         while process.poll() is None and not (files(task) - before if comes else before - files(task)):
@@ -74,5 +74,5 @@ def folder(task: Task) -> Path:
 
 
 def files(task: Task) -> set[str]:
-    """Of rows and of deletion vectors."""
+    """Files of rows and of deletion vectors."""
     return {path.name for path in folder(task).rglob("*") if path.is_file() and "_delta_log" not in path.parts}

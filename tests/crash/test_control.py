@@ -1,4 +1,4 @@
-"""Pause, resume and stop from another process, while writers go on."""
+"""Pause, resume and stop from another process, under load."""
 
 import json
 import random
@@ -22,7 +22,7 @@ PAUSES = 20
 
 @pytest.mark.long
 def test_a_running_task_is_paused_resumed_and_stopped(task, spark):
-    """A pause leaves nothing in doubt, what is written meanwhile comes with the resume, a stop ends the run."""
+    """A pause flushes all of its work, later changes are applied after the resume, and a stop ends the run."""
     file, offset, _ = task.server.position()
     task.write_spec()
     ended = []
@@ -50,7 +50,7 @@ def test_a_running_task_is_paused_resumed_and_stopped(task, spark):
 
 @pytest.mark.long
 def test_a_table_is_read_again_while_the_task_runs(task, spark):
-    """The log of the others goes on meanwhile; at the end silver is the source, and bronze the log, once."""
+    """The log of the others is applied meanwhile; at the end silver equals the source, and bronze has the log once."""
     file, offset, _ = task.server.position()
     task.write_spec()
     run = threading.Thread(target=lambda: execute(["run", str(task.spec)]), daemon=True)
@@ -89,7 +89,7 @@ def applied_to(spark, task):
 @pytest.mark.long
 @pytest.mark.timeout(1800)
 def test_a_process_is_paused_and_resumed_twenty_times(task, spark, capsys):
-    """From another process, under load: nothing is lost, nothing there twice, no safe mode after a pause."""
+    """From another process, under load: nothing is lost or duplicated, no safe mode after a pause."""
     file, offset, _ = task.server.position()
     rng = random.Random(11)
     with Workload(task.server, task.database, seed=4, keyless=True, per_second=20) as workload, task.process() as run:
@@ -112,7 +112,7 @@ def test_a_process_is_paused_and_resumed_twenty_times(task, spark, capsys):
 
 
 def asked(task, request, capsys):
-    """What the command line answers."""
+    """The JSON answer of the command line."""
     capsys.readouterr()
     with task.environment():
         assert execute([request, str(task.spec), "--json"]) == 0
@@ -123,8 +123,8 @@ INTERVAL = '"reason": "interval"'
 
 
 @pytest.mark.long
-def test_an_update_counts_at_once_and_outlasts_a_pause(task, capsys):
-    """An hour's interval becomes a second's while it is waited for; only what has stopped is not updated."""
+def test_an_update_is_effective_at_once_and_outlasts_a_pause(task, capsys):
+    """An interval of an hour becomes a second while the run waits for it; an update of a stopped task fails."""
     task.syncer["checkpoint-flush-interval"] = "1h"
     with Workload(task.server, task.database, seed=4, keyless=True, per_second=10) as workload, task.process() as run:
         run.wait_for('"range applied"', seconds=120)
@@ -146,7 +146,7 @@ def test_an_update_counts_at_once_and_outlasts_a_pause(task, capsys):
 
 @pytest.mark.parametrize("command", ["pause", "update"])
 def test_a_task_that_does_not_run_does_not_answer(task, command, capsys, monkeypatch):
-    """The error says so, and how to look."""
+    """The error states it, and how to look."""
     monkeypatch.setattr("dmdelta.engine.control.client.ANSWER_SECONDS", 1.0)
     task.write_spec()
     with task.environment():

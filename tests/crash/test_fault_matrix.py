@@ -1,4 +1,4 @@
-"""The fault matrix: at every point each fault, and each cell ends with silver = source, bronze once, the checkpoint right."""
+"""The fault matrix: each fault at every point; each cell ends with silver = source, bronze once, a valid checkpoint."""
 
 import time
 import traceback
@@ -11,11 +11,11 @@ from tests.crash.rows import ROWS
 
 SMOKE = "silver, merge of moved keys, between"
 SMOKE_FAULTS = ("error", "second runner")
-"""The cells that every test run takes; the others are `make test-crash`."""
+"""The cells of every test run; the others are in `make test-crash`."""
 
 
 def _tests():
-    """Each row with its faults; those of the smoke test are a test of their own."""
+    """Each row with its faults; the smoke test's cells are a separate test."""
     for row in ROWS:
         quick = SMOKE_FAULTS if row.name == SMOKE else ()
         if quick:
@@ -36,7 +36,7 @@ def test_a_fault_at_a_point_loses_and_repeats_nothing(cells, mysql80, request, s
         try:
             play(bench, fault)
             matrix[row.name, fault] = f"{time.monotonic() - began:.0f} s"
-        except Exception:  # noqa: BLE001 - the other cells say whether it is the point or the fault
+        except Exception:  # noqa: BLE001 - the other cells show whether it is the point or the fault
             matrix[row.name, fault] = "FAILED"
             failures.append(f"--- {row.name}, {fault} ---\n{traceback.format_exc()}")
             bench.disarm()

@@ -15,11 +15,11 @@ from tests.support.meddler import Meddler
 from tests.support.task import Task
 
 BIG = 450_000
-"""More than one commit's share."""
+"""More than the size of one commit."""
 OVERLAP = (CrashPoint.SILVER_BEFORE_COMMIT, CrashPoint.SILVER_AFTER_COMMIT)
-"""Points passed while the log is applied over the snapshot, behind those of the snapshot itself."""
+"""Points passed while the log is applied over the snapshot, after those of the snapshot itself."""
 LOADS = [("mysql80", True), ("mysql80", False), ("mysql57", True), ("mariadb", False)]
-"""Servers, and whether the rows go through bronze: what a kill leaves depends on the path, what is read on the server.
+"""Servers, and whether the rows go through bronze: a kill's effects depend on the path, the reads on the server.
 
 Every pair of both is loaded without kills in tests/integration/test_full_load.py.
 """
@@ -28,8 +28,8 @@ Every pair of both is loaded without kills in tests/integration/test_full_load.p
 @pytest.mark.long
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(("server", "bronze"), LOADS)
-def test_a_full_load_killed_in_each_phase_goes_on_and_repeats_nothing(server, bronze, request, spark, tmp_path):
-    """A chunk half read, between commits, at the snapshot's end, in the overlap: the next start goes on from there."""
+def test_a_full_load_killed_in_each_phase_resumes_and_repeats_nothing(server, bronze, request, spark, tmp_path):
+    """A chunk partly read, between commits, at the snapshot's end, in the overlap: the next start resumes there."""
     source = request.getfixturevalue(server)
     settings = {"snapshot": {"bronze": bronze}}
     task = Task(tmp_path, source, source.fresh_database("load"), mode="all", settings=settings)
@@ -47,15 +47,15 @@ def die_at(task, point):
     """Run until the process dies at a crash point."""
     task.arm(point)
     with task.process() as process:
-        # A chunk is read in a worker of Spark: the run sees it die, and ends with what to do.
+        # A Spark worker reads the chunk: the run notices its death, and ends with the next step.
         ended = StageFailed.exit_code if point is CrashPoint.SNAPSHOT_CHUNK_READ else -signal.SIGKILL
         assert process.wait(400) == ended, f"{point.value}: {process.log()}"
 
 
 @pytest.mark.long
 @pytest.mark.timeout(1800)
-def test_an_ad_hoc_snapshot_killed_in_each_phase_goes_on_and_repeats_nothing(mysql80, spark, tmp_path):
-    """Tables that join and tables that are read again: a chunk half read, between commits, before they are released."""
+def test_an_ad_hoc_snapshot_killed_in_each_phase_resumes_and_repeats_nothing(mysql80, spark, tmp_path):
+    """Tables that join and tables that are read again: a chunk partly read, between commits, before their release."""
     task = Task(tmp_path, mysql80, mysql80.fresh_database("load"), mode="all", tables=("words", "notes", "pairs"))
     fill(mysql80, task.database, 60_000, every_type=False)
     with Meddler(mysql80, task.database, 6):

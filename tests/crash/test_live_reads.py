@@ -70,7 +70,7 @@ class Transfers:
             assert changed == 1
         if self.random.random() < 0.2:  # a key that changes
             cursor.execute(f"UPDATE checking SET id = id + {ACCOUNTS} WHERE id = {keys[0]}")
-        if self.random.random() < 0.1:  # a row that goes and comes again
+        if self.random.random() < 0.1:  # a row that is deleted and inserted again
             cursor.execute("SELECT amount FROM savings WHERE id = %s", (keys[1],))
             (found,) = cursor.fetchone()
             cursor.execute("DELETE FROM savings WHERE id = %s", (keys[1],))
@@ -94,7 +94,7 @@ def total(spark, frames: dict[str, DataFrame]) -> int:
 
 @contextmanager
 def meddled(task: Task, rng: random.Random):
-    """A runner that is killed again and again, and asked to maintain and to read tables again."""
+    """A runner that is killed repeatedly, and asked to maintain and to read tables again."""
 
     def work(stop: threading.Event):
         while not stop.is_set():
@@ -116,7 +116,7 @@ def meddled(task: Task, rng: random.Random):
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_live_reads_preserve_the_total(mysql80, tmp_path, spark, record_property):
-    """Reads of all tables at one position, at random moments; reads at recorded positions are what the source had."""
+    """All tables are read at one position, at random moments; reads at recorded positions equal the source's rows."""
     seed = int(os.environ.get("DMDELTA_TEST_SEED") or time.time_ns() % 1_000_000)
     record_property("seed", seed)
     print(f"live reads: DMDELTA_TEST_SEED={seed}")

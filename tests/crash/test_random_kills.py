@@ -12,12 +12,12 @@ from tests.support.workload import Workload
 
 KILLS = 20
 RELAY_KILLS = 4
-"""Before each kill of the runner, which takes long to come up again."""
+"""Before each kill of the runner, which takes long to start again."""
 
 
 @pytest.mark.long
 def test_twenty_random_kills_leave_silver_equal_to_the_source(task, spark, record_property):
-    """Whatever is killed whenever, also while it comes up: after a last catch-up nothing is lost, nothing there twice."""
+    """Kills at any time, also during a start: after a last catch-up nothing is lost or duplicated."""
     seed = int(os.environ.get("DMDELTA_TEST_SEED") or time.time_ns() % 1_000_000)
     record_property("seed", seed)
     print(f"random kills: DMDELTA_TEST_SEED={seed}")

@@ -1,6 +1,6 @@
-"""Sabotage: with a guard switched off the fault matrix and the soak fail. A cell that passed without it would prove nothing.
+"""Sabotage: without a guard the fault matrix and the soak fail. A cell that passes without it would prove nothing.
 
-The property tests have theirs beside them: `tests/spark/silver/apply/test_any_batching.py` and `test_any_restart.py`,
+Those of the property tests: `tests/spark/silver/apply/test_any_batching.py` and `test_any_restart.py`,
 `tests/unit/binlog/test_any_segments.py`.
 """
 
@@ -36,8 +36,8 @@ def test_without_idempotent_commits_a_second_runner_repeats_rows(bench, monkeypa
 
 
 @pytest.mark.parametrize("bench", ["silver, merge"], indirect=True)
-def test_without_versions_a_second_runner_takes_rows_back(bench, monkeypatch):
-    """Of two guards one is enough for rows that stay: so both are off before the cell fails."""
+def test_without_versions_a_second_runner_reverts_rows(bench, monkeypatch):
+    """One of two guards suffices for rows that stay: the cell fails only with both off."""
     monkeypatch.setattr(faults, "MEANWHILE", MEANWHILE[:1])
     switch_off([Guard.COMMITS], monkeypatch.setattr)
     faults.play(bench, "second runner")
@@ -47,8 +47,8 @@ def test_without_versions_a_second_runner_takes_rows_back(bench, monkeypatch):
 
 
 @pytest.mark.parametrize("bench", ["silver, append, history forgotten"], indirect=True)
-def test_without_the_exit_point_a_killed_run_s_rows_are_there_twice(bench, monkeypatch):
-    """Of two guards one is enough: Delta skips a commit that it has, and what may be in the table already is replaced."""
+def test_without_the_exit_point_a_killed_run_s_rows_are_duplicated(bench, monkeypatch):
+    """One of two guards suffices: Delta skips a commit that it has, and rows that may be in the table are replaced."""
     switch_off([Guard.COMMITS], monkeypatch.setattr)
     faults.play(bench, "kill")
     switch_off([Guard.EXIT_POINT], monkeypatch.setattr)
@@ -57,7 +57,7 @@ def test_without_the_exit_point_a_killed_run_s_rows_are_there_twice(bench, monke
 
 
 def test_without_transaction_boundaries_a_frozen_stream_cuts_a_transaction(spark, tmp_path, monkeypatch, capsys):
-    """What has come is published while nothing more comes: up to a boundary, and not further."""
+    """Received events are published during the silence: up to a transaction boundary, and no further."""
     with running("mysql80") as server, Proxy(server) as proxy:
         task = begun(server, tmp_path, port=proxy.port)
         play(spark, task, proxy, "frozen", "mid transaction", 2000)
@@ -79,7 +79,7 @@ def test_without_transaction_boundaries_a_frozen_stream_cuts_a_transaction(spark
     ids=[guard.value for guard in Guard],
 )
 def test_without_a_guard_the_soak_fails(guard, says):
-    """Its second phase passes with the guard, the third one, of the same load and the same fault, fails without it."""
+    """The second phase passes with the guard; the third one, with the same load and fault, fails without it."""
     command = [sys.executable, "-m", "tests.soak", "--minutes", "10", "--seed", "7", "--sabotage", guard.value]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stdout[-4000:] + done.stderr[-4000:]

@@ -1,4 +1,4 @@
-"""What can go wrong with the source, at each moment of its stream: every cell ends with silver = source, bronze once."""
+"""Faults of the source at each moment of its stream: every cell ends with silver = source, bronze once."""
 
 import zlib
 from collections.abc import Callable
@@ -28,10 +28,10 @@ MOMENTS: dict[str, int] = {
     "mid transaction": XID,
     "at rotation": ROTATE,
 }
-"""The type of the event that is not passed on as it is; of `mid event`, its first half is."""
+"""The type of the event that the fault replaces; with `mid event` the first half is still sent."""
 WRITES = (INSERT, *BESIDE, "FLUSH BINARY LOGS", UPDATE, "UPDATE pairs SET v = v + 1")
 SMOKE, SMOKE_MOMENT = "cut", "mid transaction"
-"""The cell that every test run takes."""
+"""The cell of every test run."""
 
 
 def cut(link: Link, _event: Event, _server: Server) -> None:
@@ -43,7 +43,7 @@ def slow(link: Link, event: Event, _server: Server) -> None:
 
 
 def frozen(link: Link, _event: Event, _server: Server) -> None:
-    """Longer than a relay waits for a heartbeat."""
+    """The silence is longer than a relay waits for a heartbeat."""
     wait_until(lambda: link.client.fileno() < 0, 2 * SILENT_HEARTBEATS * HEARTBEAT_SECONDS)
 
 
@@ -59,24 +59,24 @@ def killed(link: Link, _event: Event, server: Server) -> None:
 
 
 def damaged(link: Link, event: Event, _server: Server) -> None:
-    """One bit of an event, which its checksum tells."""
+    """One bit of an event is flipped; its checksum reveals it."""
     link.send(event.payload[:-6] + bytes([event.payload[-6] ^ 1]) + event.payload[-5:])
 
 
 def rotated(link: Link, event: Event, _server: Server) -> None:
-    """The file that is being sent is named once more, as servers do."""
+    """The current file is announced once more, as servers do."""
     link.send(_fake_rotate(_server.position()[0]))
     link.send(event.payload)
 
 
 def rotated_back(link: Link, event: Event, _server: Server) -> None:
-    """Another file is named, out of turn."""
+    """Another file is announced out of turn."""
     link.send(_fake_rotate("binlog.000001"))
     link.send(event.payload)
 
 
 HALF = {cut, restarted, killed, frozen}
-"""Faults with which an event ends in its middle."""
+"""Faults that can end an event in its middle."""
 FAULTS: dict[str, Callable[[Link, Event, Server], None]] = {
     "cut": cut,
     "slow": slow,
@@ -113,7 +113,7 @@ def _acting(act: Callable[[Link, Event, Server], None], moment: str, server: Ser
 
 
 def _cells():
-    """Each fault with all moments; the smoke test's is a test of its own."""
+    """Each fault with all moments; the smoke test's cell is a separate test."""
     yield pytest.param(SMOKE, (SMOKE_MOMENT,), id=f"{SMOKE}, {SMOKE_MOMENT}")
     for fault in FAULTS:
         moments = tuple(moment for moment in MOMENTS if (fault, moment) != (SMOKE, SMOKE_MOMENT))
@@ -123,7 +123,7 @@ def _cells():
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(("fault", "moments"), [*_cells()])
 def test_a_fault_in_the_stream_loses_and_repeats_nothing(fault, moments, spark, tmp_path, matrix):
-    """It heals by itself, or ends by an error that says what to do and is healed by the next start."""
+    """The run recovers by itself, or ends with an error and the next step, and the next start recovers."""
     with running("mysql80") as server, Proxy(server) as proxy:
         task = Task(tmp_path, server, server.fresh_database("faults"), port=proxy.port)
         server.execute(*TABLES, database=task.database)
@@ -134,10 +134,10 @@ def test_a_fault_in_the_stream_loses_and_repeats_nothing(fault, moments, spark, 
 
 
 def play(spark, task: Task, proxy: Proxy, fault: str, moment: str, number: int) -> int:
-    """One cell: a task meets a fault in the stream of some writes, and a start heals it. With which code the run ended.
+    """One cell: a task meets a fault in the stream of some writes, and a restart recovers. The run's exit code.
 
     Raises:
-        AssertionError: the moment did not come, or what came of it is not exactly the source.
+        AssertionError: the event did not come, or the result is not exactly the source.
     """
     write(task, number)
     acting = _acting(FAULTS[fault], moment, task.server)
@@ -153,7 +153,7 @@ def play(spark, task: Task, proxy: Proxy, fault: str, moment: str, number: int) 
 
 
 def attempt(task: Task, *arguments: str) -> int:
-    """`dmdelta run` to its end: its exit code."""
+    """`dmdelta run` until it has caught up: its exit code."""
     with task.environment():
         return execute(["run", str(task.write_spec()), "--until-caught-up", *arguments])
 
@@ -172,8 +172,8 @@ def write(task: Task, number: int) -> None:
 
 
 @pytest.mark.long
-def test_a_log_that_was_begun_anew_is_refused_until_the_task_is(spark, tmp_path, capsys):
-    """RESET MASTER: the same file names are another log. With --remove-meta the task goes on in it."""
+def test_a_reset_log_is_refused_until_the_task_restarts(spark, tmp_path, capsys):
+    """RESET MASTER: the same file names are another log. With --remove-meta the task continues in it."""
     with running("mysql80") as server:
         task = begun(server, tmp_path)
         server.execute("RESET MASTER")
@@ -185,8 +185,8 @@ def test_a_log_that_was_begun_anew_is_refused_until_the_task_is(spark, tmp_path,
 
 
 @pytest.mark.long
-def test_what_was_purged_unread_is_loaded_anew(spark, tmp_path, capsys):
-    """The log has a gap: the error says so, and a task that loads its tables begins anew with them."""
+def test_a_purged_unread_log_requires_a_new_load(spark, tmp_path, capsys):
+    """The log has a gap: the error reports it, and with --remove-meta the task loads its tables again."""
     with running("mysql80") as server:
         task = begun(server, tmp_path, mode="all")
         write(task, 2000)
@@ -218,7 +218,7 @@ def test_bronze_that_lacks_its_position_is_refused_until_the_task_restarts(spark
 @pytest.mark.long
 @pytest.mark.parametrize("history", ["same", "behind", "diverged"])
 def test_another_server_takes_over(history, spark, tmp_path, capsys):
-    """One with all that has landed goes on. One that lacks some of it is refused: until it has it, or for good."""
+    """One with all landed transactions takes over. One that lacks some is refused: until it has them, or forever."""
     with running("mysql80") as old, running("mysql80", server_id="2", log_slave_updates="ON") as new:
         follow(new, old)
         task = begun(old, tmp_path)
@@ -249,7 +249,7 @@ def test_another_server_takes_over(history, spark, tmp_path, capsys):
 
 @pytest.mark.long
 def test_file_numbers_grow_a_digit(spark, tmp_path):
-    """binlog.999999 is followed by binlog.1000000, which stands ahead of it in a folder."""
+    """binlog.999999 is followed by binlog.1000000, which sorts before it."""
     with running("mysql80") as server:
         server.execute("RESET MASTER TO 999999")
         task = begun(server, tmp_path)
@@ -261,7 +261,7 @@ def test_file_numbers_grow_a_digit(spark, tmp_path):
 
 @pytest.mark.long
 def test_the_server_s_clock_is_set_back(spark, tmp_path):
-    """Order is the log's, whatever its moments say: a week ago comes after now."""
+    """The log's order counts, not its timestamps: a time of a week ago follows the present."""
     with running("mysql80") as server:
         task = begun(server, tmp_path)
         server.execute(

@@ -1,4 +1,4 @@
-"""Orderly ends, and a second runner that comes too many."""
+"""Orderly ends, and a second runner of the same task."""
 
 import json
 import time
@@ -14,8 +14,8 @@ from tests.support.workload import Workload
 
 
 def test_sigterm_ends_at_a_boundary_and_a_second_runner_is_fenced_out(task, spark, capsys):
-    """The second one ends with a clear error and exit code 5, the first goes on; SIGTERM then ends it within seconds
-    with code 0 and nothing in doubt. The next start goes on there, and the one after it says that nothing is new.
+    """The second one ends with a clear error and exit code 5, the first continues; SIGTERM then ends it within seconds
+    with code 0 and a complete checkpoint. The next start resumes there, and the one after it reports nothing new.
     """
     file, offset, _ = task.server.position()
     task.settings["metrics"] = {"port": 0}
@@ -45,7 +45,7 @@ def test_sigterm_ends_at_a_boundary_and_a_second_runner_is_fenced_out(task, spar
 
 @pytest.mark.long
 def test_a_second_runner_on_another_machine_is_fenced_by_the_commits(task, spark, tmp_path):
-    """With a relay folder of its own no lock stops it: the Delta transactions do, and one of the two ends with Fenced."""
+    """With a relay folder of its own no lock stops it: the Delta transactions do, and one of both ends with Fenced."""
     file, offset, _ = task.server.position()
     other = Task(tmp_path / "elsewhere", task.server, task.database, tables=task.tables, lake=task.root)
     other.settings = task.settings
@@ -61,9 +61,9 @@ def test_a_second_runner_on_another_machine_is_fenced_by_the_commits(task, spark
 
 
 def assert_metrics_tell(process, task):
-    """`/metrics` of a running task: what was applied, where the stages are, how late they are."""
+    """`/metrics` of a running task: what was applied, the stages' positions, and their lag."""
     deadline, stages = time.monotonic() + 30, set[str]()
-    while not {"server", "relayed", "landed", "applied"} <= stages:  # as they were a moment ago
+    while not {"server", "relayed", "landed", "applied"} <= stages:  # the values are a moment old
         assert time.monotonic() < deadline, stages
         time.sleep(0.2)
         figures = process.figures()

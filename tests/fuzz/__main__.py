@@ -1,7 +1,7 @@
 """Fuzzes the codec with atheris, guided by coverage: `make fuzz SECONDS=600`.
 
-Input: a transaction of the recorded binlogs and the wounds that it gets. An error that is
-none of ours, a hang, or memory beyond the limit ends the run with status 77 and the input in a file beside.
+Input: a transaction of the recorded binlogs and the damage done to it. An error that is not a
+DmdeltaError, a hang, or memory above the limit ends the run with status 77 and stores the input in a file.
 """
 
 import sys
@@ -16,7 +16,7 @@ with atheris.instrument_imports(include=["dmdelta"]):
 ACTS = tuple(Act)
 MOST_WOUNDS = 4
 LIMITS = ("-timeout=120", "-rss_limit_mb=1500", "-malloc_limit_mb=1000", "-max_len=256", "-len_control=0")
-"""Seconds for one input, by the wall: a busy machine takes its time. Megabytes, and those of one allocation."""
+"""Wall-clock seconds per input, generous for a busy machine; total megabytes, and megabytes of one allocation."""
 
 
 def test_one_input(data: bytes) -> None:

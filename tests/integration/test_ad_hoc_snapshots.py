@@ -1,4 +1,4 @@
-"""Tables that join later, and tables that are read again, while the others' log is followed."""
+"""Ad-hoc snapshots: tables join later, and tables are read again, while the log of the others is followed."""
 
 import json
 
@@ -17,7 +17,7 @@ from tests.support.task import Task
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("server", ["mysql80", "mysql57", "mariadb"])
 def test_tables_join_later_and_are_read_again_while_they_change(server, request, spark, tmp_path, capsys):
-    """Of every type and kind of key: silver equals the source, whatever it was before, and the log goes on over it."""
+    """All types and kinds of keys: silver equals the source, whatever it held before, and the log resumes after it."""
     source = request.getfixturevalue(server)
     task = Task(tmp_path, source, source.fresh_database("adhoc"), mode="all", tables=("words", "states", "notes"))
     fill(source, task.database, 3_000)
@@ -26,7 +26,7 @@ def test_tables_join_later_and_are_read_again_while_they_change(server, request,
     lakehouse = Lakehouse(root=str(task.root))
     spark.sql(f"DELETE FROM {lakehouse.silver(task.database, 'notes')} WHERE n % 2 = 0")
     spark.sql(f"ALTER TABLE {lakehouse.silver(task.database, 'words')} DROP COLUMN n")
-    # What silver cannot follow: the table is read again behind it.
+    # Silver cannot follow this statement: the snapshot reads the table after it.
     source.execute(
         "ALTER TABLE states ADD made TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3)", database=task.database
     )
@@ -46,8 +46,8 @@ def test_tables_join_later_and_are_read_again_while_they_change(server, request,
     assert recorded["planned"] == recorded["landed"] > len(recorded["tables"])
 
 
-def test_a_task_that_loads_is_loaded_again_when_it_is_begun_anew(mysql80, spark, tmp_path):
-    """--remove-meta of task-mode all: whatever silver was, it is the source, and the log goes on in a new epoch."""
+def test_remove_meta_loads_the_tables_again(mysql80, spark, tmp_path):
+    """--remove-meta in task-mode all: silver equals the source again, and the log resumes in a new epoch."""
     task = Task(tmp_path, mysql80, mysql80.fresh_database("adhoc"), mode="all")
     for table in ("a", "b", "c"):
         mysql80.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, v INT)", database=task.database)
@@ -65,8 +65,8 @@ def test_a_task_that_loads_is_loaded_again_when_it_is_begun_anew(mysql80, spark,
     assert [row.epoch for row in epochs] == [3]
 
 
-def test_a_table_that_takes_no_part_is_not_asked_for(mysql80, spark, tmp_path, capsys):
-    """What cannot be read is refused at once, with the reason."""
+def test_a_table_that_is_not_part_of_the_task_is_refused(mysql80, spark, tmp_path, capsys):
+    """The request is refused at once, with the reason."""
     task = Task(tmp_path, mysql80, mysql80.fresh_database("adhoc"), mode="incremental")
     mysql80.execute("CREATE TABLE a (id INT PRIMARY KEY)", database=task.database)
     task.start_here()

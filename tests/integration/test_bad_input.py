@@ -1,4 +1,4 @@
-"""Bad input at the command line: each has its exit code, names the thing and the next step, and loses nothing."""
+"""Bad input at the command line: each case has its exit code, names its cause and the next step, and loses nothing."""
 
 import shutil
 from pathlib import Path
@@ -31,13 +31,13 @@ def server_source(server, **changes: object) -> dict[str, object]:
 
 
 def run(spec: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
-    """The exit code of `dmdelta run --until-caught-up` and what it said on stderr."""
+    """The exit code of `dmdelta run --until-caught-up` and its stderr."""
     code = execute(["run", str(spec), "--until-caught-up"])
     return code, capsys.readouterr().err
 
 
 def test_an_unknown_key_names_its_line_and_the_nearest_key(tmp_path, capsys):
-    """Exit 2: the spec is to be mended."""
+    """Exit 2: the spec must be fixed."""
     spec = spec_file(tmp_path, {"binlog-dirr": str(ARCHIVE)})
     code, said = run(spec, capsys)
     assert code == 2
@@ -76,7 +76,7 @@ def test_a_server_in_statement_format_is_refused(tmp_path, capsys):
 
 
 def test_a_purged_position_is_lost_not_skipped(tmp_path, capsys):
-    """Exit 3: the task does not jump to what the server still has."""
+    """Exit 3: the task does not skip to the oldest log that the server still has."""
     with running("mysql80") as server:
         server.execute("FLUSH BINARY LOGS", "FLUSH BINARY LOGS")
         server.execute(f"PURGE BINARY LOGS TO '{server.position()[0]}'")
@@ -98,7 +98,7 @@ def test_a_damaged_binlog_is_refused_with_its_place(damage, spark, tmp_path, cap
         content[len(content) // 2] ^= 0x10
     else:
         del content[-7:]
-        (archive / "binlog.000003").write_bytes(content)  # a file behind it: it is not one that still grows
+        (archive / "binlog.000003").write_bytes(content)  # a file behind it: it is not the one that still grows
     file.write_bytes(content)
     code, said = run(spec_file(tmp_path, {"binlog-dir": str(archive)}), capsys)
     assert code == 3, said
@@ -107,7 +107,7 @@ def test_a_damaged_binlog_is_refused_with_its_place(damage, spark, tmp_path, cap
 
 
 def test_an_unreachable_lakehouse_is_named(spark, tmp_path, capsys):
-    """Exit 5: the place that cannot be written is in the message."""
+    """Exit 5: the message has the location that cannot be written."""
     (tmp_path / "file").write_text("not a folder")
     root = tmp_path / "file" / "lake"
     code, said = run(spec_file(tmp_path, {"binlog-dir": str(ARCHIVE)}, root), capsys)
@@ -116,7 +116,7 @@ def test_an_unreachable_lakehouse_is_named(spark, tmp_path, capsys):
 
 
 def test_a_foreign_table_at_a_silver_path_is_left_alone(spark, tmp_path, capsys):
-    """Exit 5: it is named, and keeps its rows."""
+    """Exit 5: the error names it, and it keeps its rows."""
     place = tmp_path / "lake" / "silver" / "shop" / "orders"
     spark.range(3).write.format("delta").save(str(place))
     code, said = run(spec_file(tmp_path, {"binlog-dir": str(ARCHIVE)}), capsys)

@@ -1,4 +1,4 @@
-"""Bronze is kept for so many days: what is older goes once everybody has read it, and whoever needs it is told."""
+"""Bronze retention: changes expire after some days, once all readers have read them; commands that need them fail."""
 
 import json
 from datetime import datetime, timedelta, timezone
@@ -14,8 +14,8 @@ from tests.support.task import Task
 DAYS = 30
 
 
-def test_old_changes_go_and_silver_goes_on(mysql80, spark, tmp_path, capsys):
-    """`maintain` removes them; replays and checks that begin before say so; a table that is read again has a past."""
+def test_old_changes_expire_and_silver_continues(mysql80, spark, tmp_path, capsys):
+    """`maintain` removes them; replays and checks that need them fail; a table that is read again can be rebuilt."""
     task = Task(tmp_path, mysql80, mysql80.fresh_database("kept"))
     task.settings["maintenance"] = {"bronze-days": DAYS}
     task.start_here()
@@ -48,7 +48,7 @@ def test_old_changes_go_and_silver_goes_on(mysql80, spark, tmp_path, capsys):
         f"SELECT min_by(concat(binlog_file, ':', binlog_pos), seq) AS at FROM {lakehouse.bronze} WHERE op = 'update'"
     ).collect()
 
-    # What is older is not there, and nobody takes the rest for all of it.
+    # Commands that need expired changes fail: they do not use the remaining ones alone.
     meta = "{binlog-name}:{binlog-pos}".format(**task.settings["meta"])
     replay = ("replay", str(task.spec), f"--table={table}")
     for arguments in (
@@ -61,7 +61,7 @@ def test_old_changes_go_and_silver_goes_on(mysql80, spark, tmp_path, capsys):
         assert "have expired from bronze" in command(*arguments, code=QualityError.exit_code), arguments
     command("quality", str(task.spec), "--last=1", "--json")
 
-    # The log goes on, and a table that is read again has a past again.
+    # The log continues, and a table that is read again can be rebuilt.
     mysql80.execute("INSERT INTO t VALUES (5, 5)", database=task.database)
     task.catch_up()
     assert rows_of(spark, lakehouse, task) == [(1, 4), (3, 3), (5, 5)]

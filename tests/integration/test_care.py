@@ -1,4 +1,4 @@
-"""A running task keeps its tables fast and small while it writes them, and `dmdelta maintain` does so at once."""
+"""A running task maintains its tables while it writes them, and `dmdelta maintain` does so at once."""
 
 import json
 import re
@@ -20,7 +20,7 @@ from tests.support.task import Task
 
 @pytest.fixture
 def often(monkeypatch):
-    """A table needs care after a few commits."""
+    """A table needs maintenance after a few commits."""
     monkeypatch.setattr("dmdelta.engine.maintenance.background.POLL_SECONDS", 0.5)
     monkeypatch.setattr("dmdelta.lakehouse.maintenance.table.COMPACT_FILES", 3)
     monkeypatch.setattr("dmdelta.engine.run.assembly.BackgroundMaintenance", partial(BackgroundMaintenance, worn=2))
@@ -29,7 +29,7 @@ def often(monkeypatch):
 @pytest.mark.long
 @pytest.mark.usefixtures("often")
 def test_tables_are_compacted_while_they_change(mysql80, spark, tmp_path):
-    """Taken aside while ranges follow each other closely, and stopped in between; then all of them at once."""
+    """Compacted while ranges follow each other closely, and stopped in between; `maintain` then compacts all tables."""
     tables = ("big", "notes", "pairs")
     task = Task(tmp_path, mysql80, mysql80.fresh_database("care"), mode="all", tables=tables)
     fill(mysql80, task.database, 300, every_type=False)
@@ -54,13 +54,13 @@ def test_tables_are_compacted_while_they_change(mysql80, spark, tmp_path):
 
 
 def is_cared_for(table):
-    """Its log says so; Spark has enough to do."""
+    """Its log has the commit; Spark is busy enough."""
     log = Path(table.split("`")[1], "_delta_log").glob("*.json")
     return any(re.search('"operation":"(OPTIMIZE|REORG)"', commit.read_text()) for commit in log)
 
 
 def maintain(task, *arguments):
-    """In a process of its own: nothing but JSON is printed, whatever Delta says."""
+    """In a process of its own: it prints nothing but JSON, whatever Delta logs."""
     with task.environment():
         command = [str(Path(sys.executable).with_name("dmdelta")), "maintain", str(task.spec), "--json", *arguments]
         ended = subprocess.run(command, capture_output=True, text=True, check=False)

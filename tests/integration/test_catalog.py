@@ -1,4 +1,4 @@
-"""A lakehouse in a catalog: tables have three names, and their schemas are made with them."""
+"""A lakehouse in a catalog: table names have three parts, and missing schemas are created."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ CATALOG = "spark_catalog"
 
 
 class CatalogTask(Task):
-    """A task whose tables stand in Spark's own catalog, in schemas of the test's own."""
+    """A task whose tables are in Spark's own catalog, in schemas of the test's own."""
 
     def write_spec(self):
         path = super().write_spec()
@@ -39,8 +39,8 @@ def task(mysql80: Server, spark: SparkSession, tmp_path) -> Iterator[CatalogTask
         spark.sql(f"DROP SCHEMA IF EXISTS {CATALOG}.{name} CASCADE")
 
 
-def test_a_task_lives_in_a_catalog(task, spark):
-    """Loaded, followed through every kind of change and a changed structure, and taken up again by a second run."""
+def test_a_task_in_a_catalog(task, spark):
+    """A full load, every kind of change, a changed structure, and a second run that resumes."""
     server, database = task.server, task.database
     server.execute(
         "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20))",

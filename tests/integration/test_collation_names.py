@@ -1,4 +1,4 @@
-"""The names of collation ids against the servers' own lists, and from the log and the catalog alike."""
+"""The names of collation ids are those of the servers' own lists, and the same from the log and from the catalog."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ _LISTS = {
 
 @pytest.mark.parametrize("name", ["mysql57", "mysql80", "mariadb"])
 def test_every_collation_of_a_server_has_its_name(name: str, request: pytest.FixtureRequest) -> None:
-    """Ids are named, and assigned to character sets, as the server does it."""
+    """Ids have the names and the character sets that the server gives them."""
     server: Server = request.getfixturevalue(name)
     listed = {
         int(number): (plain_name(called), charset) for number, called, charset in server.query(_LISTS[server.flavor])
@@ -34,8 +34,8 @@ def test_every_collation_of_a_server_has_its_name(name: str, request: pytest.Fix
 
 
 @pytest.mark.parametrize("name", ["mysql80", "mariadb"])
-def test_log_and_catalog_tell_the_same_structure(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    """A table has one structure, version included, whoever tells it."""
+def test_log_and_catalog_give_the_same_structure(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    """A table has one structure, version included, whichever of the two it comes from."""
     server: Server = request.getfixturevalue(name)
     database = server.fresh_database("collations")
     server.execute(

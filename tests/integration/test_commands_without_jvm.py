@@ -78,7 +78,7 @@ def tables_in_silver(task, *names):
     return [table_state(session, lakehouse.silver(task.database, name)) is not None for name in names]
 
 
-def test_an_object_store_is_read_alike(task):
+def test_an_object_store_is_read_the_same_way(task):
     """The lakehouse of a local task, as a bucket: the same answers, with the credentials of the environment."""
     spec = yaml.safe_load(task.spec.read_text())
     remote = task.folder / "remote.yml"
@@ -98,14 +98,14 @@ def test_an_object_store_is_read_alike(task):
 
 
 def without_moments(answer):
-    """The answer without what differs between two calls."""
+    """The answer without the values that differ between two calls."""
     if isinstance(answer, list):
         return [without_moments(one) for one in answer]
     return {key: value for key, value in answer.items() if key not in ("at", "free_bytes")}
 
 
-def test_a_newest_change_is_that_of_bronze(task, spark):
-    """By file statistics, which Spark's own query confirms."""
+def test_the_newest_change_is_that_of_bronze(task, spark):
+    """It comes from file statistics; Spark's own query confirms it."""
     with task.environment():
         (source,) = stored_status(load_spec(task.spec)).sources
     lakehouse = Lakehouse(root=str(task.root))

@@ -1,4 +1,4 @@
-"""Every kind of DDL on real servers: silver is the source before, and after it.
+"""Every kind of DDL on real servers: silver equals the source before it and after it.
 
 A case runs live, in one batch and with kills, each time on another server (`on_server`): case and server, case and
 course, server and course are covered in pairs. In one batch all run on MySQL 5.7, too: its log has no names of columns,
@@ -31,16 +31,16 @@ USUAL = (
 )
 SERVERS = ["mysql80", "mysql57", "mariadb"]
 LIVE, AT_ONCE, KILLED = range(3)
-"""The courses: how the statements come, and what ends meanwhile."""
+"""The courses: how the statements arrive, and what is killed meanwhile."""
 PARTS = (2, 4, 2)
-"""A table costs some seconds: each course comes in parts, of which one is every test run's."""
+"""A table takes some seconds, so each course is split into parts; every test run executes one of them."""
 QUICK = ("mysql80", 0)
 ALL = ("mysql57", AT_ONCE)
 
 
 @dataclass(frozen=True)
 class Case:
-    """One line: its name, three groups of statements, and where it makes sense."""
+    """One line: its name, three groups of statements, and the servers that it runs on."""
 
     name: str
     before: str
@@ -88,13 +88,13 @@ class Suite:
                 run_group(self.server, database, getattr(case, group))
 
     def follow(self) -> None:
-        """Land and apply all there is."""
+        """Land and apply everything that is new."""
         flavor = "mariadb" if self.server.name == "mariadb" else "mysql"
         archive = record(self.server, self.archive)
         self.pipeline.catch_up(archive, "s1", list(self.cases), flavor)
 
     def differences(self, *, stopping: bool = True) -> list[str]:
-        """What is not as it should be, `stopping`: behind the statements that silver does not follow."""
+        """Differences from the expected state; with `stopping`, after the statements that silver does not follow."""
         found = []
         for database, case in self.cases.items():
             refused = [error for (schema, _), error in self.pipeline.refused.items() if schema == database]
@@ -158,7 +158,7 @@ def assert_same(suite: Suite, *, stopping: bool = True) -> None:
 
 @pytest.mark.parametrize(("server", "part"), parts_of(LIVE), indirect=["server"])
 def test_live(server, spark, tmp_path, part):
-    """Silver follows while it happens: the rows, then the statements, then more rows."""
+    """Silver follows in steps: the rows, then the statements, then more rows."""
     suite = make_suite(server, spark, tmp_path, LIVE, part)
     for group in ("before", "ddl", "after"):
         suite.do(group)
@@ -169,7 +169,7 @@ def test_live(server, spark, tmp_path, part):
 
 @pytest.mark.parametrize(("server", "part"), parts_of(AT_ONCE), indirect=["server"])
 def test_in_one_batch(server, spark, tmp_path, part):
-    """All of it at once: the tables are as they were at each statement."""
+    """Everything in one batch: each statement finds the tables as they were at its position."""
     suite = make_suite(server, spark, tmp_path, AT_ONCE, part)
     suite.do("before", "ddl", "after")
     suite.follow()
@@ -177,11 +177,11 @@ def test_in_one_batch(server, spark, tmp_path, part):
 
 
 class Killed(BaseException):
-    """Stands for the end of the process."""
+    """Represents the end of the process."""
 
 
 class Killer:
-    """Ends the applying of a table right before and right after each change of a silver table, in turn."""
+    """Kills the applying of a table right before and right after each change of a silver table, in turn."""
 
     def __init__(self) -> None:
         self.kills = 0
@@ -201,7 +201,7 @@ class Killer:
 
 @pytest.mark.parametrize(("server", "part"), parts_of(KILLED), indirect=["server"])
 def test_killed_around_each_change(server, spark, tmp_path, part):
-    """Whatever ends right before or right after an ALTER goes on from there."""
+    """After a kill right before or right after an ALTER, applying resumes there."""
     suite, killer = make_suite(server, spark, tmp_path, KILLED, part), Killer()
     suite.do("before")
     suite.follow()

@@ -26,7 +26,7 @@ def test_every_scenario(name: str, spark: SparkSession, tmp_path: Path) -> None:
 
 
 def _of_scenarios(server: Server, run: EventRun) -> Iterator[str]:
-    """Silver, and the replayed images, against the source after each act; event kinds that the log should hold."""
+    """Differences of silver and of the replayed images from the source after each act, and missing event kinds."""
     scenarios = list(scenarios_of(server.name))
     for scenario in scenarios:
         missing = {kind.name for kind in scenario.kinds_on(server) if kind not in run.kinds}
@@ -38,7 +38,7 @@ def _of_scenarios(server: Server, run: EventRun) -> Iterator[str]:
 
 
 def _of_bronze(server: Server, run: EventRun) -> Iterator[str]:
-    """Against the server's own listing of its binlog, bronze has every row event once, XA ones with identifier and verdict.
+    """Bronze has each row event of the server's own binlog listing once, XA ones with identifier and outcome.
 
     MariaDB logs what commits in one phase as a plain transaction.
     """

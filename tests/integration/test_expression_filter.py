@@ -133,7 +133,7 @@ def rows_on(server: Server, spark: SparkSession, folder: Path) -> Rows:
     assert pipeline.refused == {}
     session = clone_session(spark)
     if server.name != "mysql80":
-        # Compiling conditions takes longer than a few rows do: once is enough.
+        # Compiling conditions takes longer than evaluating a few rows: once is enough.
         session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     return Rows(server, database, structure, session, pipeline.lakehouse.silver(database, "t"))
 

@@ -1,4 +1,4 @@
-"""Task-mode all: tables as they are while they change, then the log, so that silver is the source."""
+"""Task-mode all: tables are loaded while they change, then the log is applied, so that silver equals the source."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ from tests.support.task import Task
 
 
 class Load(NamedTuple):
-    """What is loaded from which server; seed 0 leaves out the tables of every type."""
+    """What is loaded from which server; seed 0 leaves out the tables with all types."""
 
     server: str
     seed: int
@@ -27,19 +27,19 @@ class Load(NamedTuple):
 
 
 QUICK = Load("mysql80", 0, bronze=False, rows=70_000)
-"""What every commit has time for: two chunks of `big`."""
+"""Fast enough for every test run: two chunks of `big`."""
 LARGE = Load("mysql80", 5, bronze=True, rows=1_000_000)
 WHOLE = [
     LARGE,
     *(Load(server, seed, bronze=seed % 2 == 1) for server in ("mysql80", "mysql57", "mariadb") for seed in (1, 2)),
 ]
-"""Each server with both paths of the rows; 450,000 rows of `big` are more than one commit's share."""
+"""Each server with both paths of the rows; 450,000 rows of `big` exceed the size of one commit."""
 
 
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("load", [QUICK, *(pytest.param(load, marks=pytest.mark.long) for load in WHOLE)], ids=str)
 def test_a_database_that_changes_while_it_is_read_is_loaded_exactly(load, request, spark, tmp_path, capsys):
-    """Every type, every kind of key, no key, no rows: after a catch-up silver equals the source, and goes on from there."""
+    """All types and kinds of keys, no key, no rows: silver equals the source after a catch-up; the next one is idle."""
     source, settings = request.getfixturevalue(load.server), {"snapshot": {"bronze": load.bronze}}
     task = Task(tmp_path, source, source.fresh_database("load"), mode="all", settings=settings)
     fill(source, task.database, load.rows, every_type=load.seed > 0)
@@ -62,7 +62,7 @@ def test_a_database_that_changes_while_it_is_read_is_loaded_exactly(load, reques
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("server", ["mysql80", "mysql57", "mariadb"])
 def test_readers_that_share_a_snapshot_read_one_position(server, request, spark, tmp_path):
-    """consistency: snapshot, while tables change: every chunk is of the same position, and the log goes on there."""
+    """consistency: snapshot, while tables change: all chunks have the same position, and the log resumes there."""
     source = request.getfixturevalue(server)
     settings = {"snapshot": {"consistency": "snapshot"}}
     task = Task(tmp_path, source, source.fresh_database("load"), mode="all", settings=settings)
@@ -79,7 +79,7 @@ def test_readers_that_share_a_snapshot_read_one_position(server, request, spark,
 
 
 def test_a_table_without_snapshots_is_not_read_together(mysql80, spark, tmp_path, capsys):
-    """Its engine cannot show it as it was: refused with its name, before anything is locked."""
+    """Its engine has no snapshots: the load is refused, with the table's name, before anything is locked."""
     settings = {"snapshot": {"consistency": "snapshot"}}
     task = Task(tmp_path, mysql80, mysql80.fresh_database("load"), mode="full", settings=settings)
     mysql80.execute("CREATE TABLE old (id INT PRIMARY KEY) ENGINE=MyISAM", database=task.database)
@@ -89,7 +89,7 @@ def test_a_table_without_snapshots_is_not_read_together(mysql80, spark, tmp_path
 
 
 def chunks_of(spark, task: Task) -> dict:
-    """What dm_meta says of the snapshot."""
+    """What dm_meta records of the snapshot."""
     rows = spark.table(Lakehouse(root=str(task.root)).metadata(f"{task.name}_snapshot")).collect()
     planned = [(row.epoch, row.chunk) for row in rows if row.kind == "planned"]
     landed = [(row.epoch, row.chunk) for row in rows if row.kind == "landed"]
@@ -98,14 +98,14 @@ def chunks_of(spark, task: Task) -> dict:
 
 
 def bronze_reads(spark, task: Task) -> set[str]:
-    """The tables whose rows a snapshot has left in bronze."""
+    """The tables whose rows a snapshot has written to bronze."""
     bronze = Lakehouse(root=str(task.root)).bronze
     rows = spark.sql(f"SELECT DISTINCT table_name FROM {bronze} WHERE op = 'read'").collect()
     return {row.table_name for row in rows}
 
 
 def test_full_ends_when_the_tables_are_loaded(mysql80, spark, tmp_path: Path):
-    """Task-mode full needs no --until-caught-up: it ends by itself, with empty tables as empty tables."""
+    """Task-mode full ends by itself, without --until-caught-up; empty tables are empty in silver."""
     task = Task(tmp_path, mysql80, mysql80.fresh_database("load"), mode="full")
     for table in ("a", "b", "c"):
         mysql80.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, v INT)", database=task.database)

@@ -16,7 +16,7 @@ GIGABYTE = pytest.param(56_000, 1 << 30, 1.2e9, id="1 GB", marks=pytest.mark.lon
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    """One of its own: a gigabyte in the shared one's binlog would burden every test after it."""
+    """A server of its own: a gigabyte in the shared server's binlog would slow down every later test."""
     with running("mysql80") as running_server:
         yield running_server
 

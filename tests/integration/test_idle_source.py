@@ -1,4 +1,4 @@
-"""A source of which nothing comes for long says in bronze where it is, before Delta forgets its last commit."""
+"""Bronze repeats the position of an idle source before Delta removes the last commit that has it."""
 
 import os
 import time
@@ -13,8 +13,8 @@ from dmdelta.lakehouse.layout import Lakehouse
 from tests.support.task import Task
 
 
-def test_where_an_idle_source_is_stays_known(mysql80, spark, tmp_path, monkeypatch):
-    """Said again, once, without rows; the log goes on behind it, and replays do not take it for a beginning."""
+def test_the_position_of_an_idle_source_is_repeated(mysql80, spark, tmp_path, monkeypatch):
+    """Once, without rows; the log resumes after it, and replays do not mistake it for the begin of the log."""
     task = Task(tmp_path, mysql80, mysql80.fresh_database("idle"))
     task.start_here()
     mysql80.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)", database=task.database)
@@ -43,7 +43,7 @@ def test_where_an_idle_source_is_stays_known(mysql80, spark, tmp_path, monkeypat
 
 
 def test_a_source_that_was_removed_for_hours_continues(mysql80, spark, tmp_path):
-    """While another source of the task landed, and the logs of bronze and silver were cleaned."""
+    """Meanwhile another source of the task lands, and the logs of bronze and silver are cleaned."""
     away = Task(tmp_path / "away", mysql80, mysql80.fresh_database("away"))
     left = replace(
         away, folder=tmp_path / "left", source_id="s2", database=mysql80.fresh_database("left"), lake=away.root

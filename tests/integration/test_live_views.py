@@ -17,7 +17,7 @@ NAMES = ("checking", "savings")
 
 
 def transferring(server: Server, database: str):
-    """Work that moves amounts between two tables, in transactions; rows go and come again, and keys change."""
+    """Moves amounts between two tables in transactions; rows are deleted and inserted again, and keys change."""
 
     def work(stop: threading.Event) -> None:
         rng, number = random.Random(5), 0
@@ -54,7 +54,7 @@ def task(mysql80, spark, tmp_path):
 
 @pytest.mark.parametrize("reads", [2, pytest.param(12, marks=pytest.mark.long)])
 def test_views_are_right_while_the_task_applies(task, spark, monkeypatch, reads):
-    """Both tables of a query are at one position, so that the total never changes; a table without a key has no view."""
+    """Both tables of a query are at one position, so the total never changes; a table without a key has no view."""
     monkeypatch.setattr(views, "POLL_SECONDS", 0.5)
     monkeypatch.setattr(views, "IDLE_FACTOR", 0)
     server, database = task.server, task.database

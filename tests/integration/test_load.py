@@ -1,4 +1,4 @@
-"""Sizes at which something usually gives way: rows, columns, tables, transactions a second."""
+"""Sizes at which systems often fail: rows, columns, tables, transactions per second."""
 
 import time
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from tests.support.task import Task
 from tests.support.wide_tables import WideTable
 
 AS_USERS = ""
-"""Java's options of a task that generates code, as a user's does."""
+"""Java options of a task that generates code, as a user's task does."""
 SUMS = "COUNT(*), SUM(id), SUM(n), SUM(s), SUM(CRC32(CONCAT_WS(',', id, n, s)))"
 """The same in MySQL and in Spark."""
 
@@ -49,7 +49,7 @@ def test_a_transaction_of_ten_million_rows_stays_within_memory(spark, tmp_path):
 @pytest.mark.long
 @pytest.mark.parametrize(("engine", "columns"), [("InnoDB", 1017), ("MyISAM", 2000)])
 def test_a_table_of_very_many_columns(mysql80, spark, tmp_path, engine, columns):
-    """It is loaded as it is, then followed through full and minimal row images."""
+    """It is loaded in full, then followed with full and minimal row images."""
     table = WideTable(engine, columns)
     database = mysql80.fresh_database("wide")
     task = Task(tmp_path, mysql80, database, tables=("wide",), mode="all", jvm_options=AS_USERS)
@@ -73,7 +73,7 @@ COLUMNS = "(id INT NOT NULL PRIMARY KEY, v VARCHAR(20), n DECIMAL(9,2), at DATET
 
 
 def create_tables(server: Server, database: str, count: int) -> list[str]:
-    """Make so many tables; their names."""
+    """Create so many tables; their names."""
     names = [f"t{number:04d}" for number in range(count)]
 
     def make(some: Sequence[str]) -> None:
@@ -91,7 +91,7 @@ def silver_tables(task: Task) -> set[str]:
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["mysql80", "mysql57", "mariadb"])
 def test_idle_tables_cost_nothing(name, spark, tmp_path):
-    """Of 5,000 tables in a schema only those have a silver table that are written to, and memory is bounded."""
+    """Of 5,000 tables in a schema, only written ones get a silver table, and memory is bounded."""
     with running(name, innodb_file_per_table="OFF") as server:
         task = Task(tmp_path, server, server.fresh_database("many"))
         began = time.monotonic()
@@ -112,7 +112,7 @@ def test_idle_tables_cost_nothing(name, spark, tmp_path):
 
 @pytest.mark.long
 def test_a_full_load_of_many_tables(mysql80, spark, tmp_path):
-    """200 small tables are loaded as they are; how long one takes is printed."""
+    """200 small tables are loaded; the time per table is printed."""
     task = Task(tmp_path, mysql80, mysql80.fresh_database("load"), mode="all", jvm_options=AS_USERS)
     names = create_tables(mysql80, task.database, 200)
     rows = ", ".join(f"({number}, 'row {number}', {number}.5, NULL)" for number in range(20))
@@ -128,7 +128,7 @@ WRITERS = 6
 
 
 def write_rows(server: Server, database: str, lane: int, seconds: float) -> int:
-    """Transactions of one row, as many as a sixth of 1,000 a second, on keys of this lane's own; how many."""
+    """Write one-row transactions on keys of this lane, a sixth of 1,000 per second; their number."""
     table, done, began = TABLES[lane % len(TABLES)], 0, time.monotonic()
     with server.connect(database=database) as connection, connection.cursor() as cursor:
         while time.monotonic() < began + seconds:
@@ -149,7 +149,7 @@ def write_rows(server: Server, database: str, lane: int, seconds: float) -> int:
 
 @pytest.mark.long
 def test_a_thousand_transactions_a_second(mysql80, spark, tmp_path):
-    """Six writers of one-row transactions for 20 s beside a running task: each arrives, once."""
+    """Six writers of one-row transactions for 20 s beside a running task: each transaction arrives exactly once."""
     task = Task(tmp_path, mysql80, mysql80.fresh_database("quick"), tables=TABLES, jvm_options=AS_USERS)
     columns = "(id INT NOT NULL PRIMARY KEY, n INT NOT NULL, v VARCHAR(20) NOT NULL)"
     mysql80.execute(*[f"CREATE TABLE {table} {columns}" for table in TABLES], database=task.database)

@@ -1,4 +1,4 @@
-"""Single values of a size that hardly anybody has: JSON of 16 MB, text of 64 MB, and one that is too large."""
+"""Single values of unusual size: JSON of 16 MB, text of 64 MB, and one that is too large."""
 
 import json
 from collections.abc import Iterator
@@ -12,18 +12,18 @@ from tests.support.task import Task
 
 MB = 1 << 20
 AS_USERS = ""
-"""Java's options of a task that generates code, as a user's does."""
+"""Java options of a task that generates code, as a user's task does."""
 
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    """One that takes such values."""
+    """A server that accepts such values."""
     with running("mysql80", max_allowed_packet="256M", innodb_redo_log_capacity="2G") as running_server:
         yield running_server
 
 
 def documents(size: int) -> dict[int, str]:
-    """Documents of about `size` bytes by key: an object of very many members, an array of very many elements, a long text."""
+    """Documents of about `size` bytes by key: an object with many members, an array with many elements, a long text."""
     members = {f"member {n:06d}": {"n": n, "é": "x" * (n % 97), "list": [n, None, n / 8]} for n in range(size // 120)}
     elements = [n if n % 3 else {"n": str(n), "deep": [[n]]} for n in range(size // 20)]
     contents = (members, elements, {"text": "äöü€" * (size // 9), "n": 1})
@@ -31,7 +31,7 @@ def documents(size: int) -> dict[int, str]:
 
 
 def changes(turn: int) -> tuple[str, ...]:
-    """Some of it is put in the place of what is there, some comes or goes."""
+    """Updates that replace, insert and remove parts of the documents."""
     member = f'$."member {turn:06d}"'
     return (
         f"UPDATE docs SET doc = JSON_SET(doc, '{member}.n', {turn + 1}, '{member}.list[1]', 'new') WHERE id = 1",
@@ -46,7 +46,7 @@ def changes(turn: int) -> tuple[str, ...]:
     "size", [pytest.param(MB, id="1 MB"), pytest.param(16 * MB, id="16 MB", marks=pytest.mark.long)]
 )
 def test_json_documents_of_a_size(server, spark, tmp_path, size):
-    """Documents come whole and are changed in place, logged whole and as differences."""
+    """Documents are inserted whole and updated in place, logged whole and as partial updates."""
     task = Task(tmp_path, server, server.fresh_database("docs"), tables=("docs",), jvm_options=AS_USERS)
     task.start_here()
     server.execute("CREATE TABLE docs (id INT NOT NULL PRIMARY KEY, doc JSON, note TEXT)", database=task.database)
@@ -64,7 +64,7 @@ def test_json_documents_of_a_size(server, spark, tmp_path, size):
 
 @pytest.mark.long
 def test_a_text_of_64_mb(server, spark, tmp_path):
-    """It comes, changes and goes; both images of the update are in one event."""
+    """It is inserted, updated and deleted; both images of the update are in one event."""
     task = Task(tmp_path, server, server.fresh_database("text"), tables=("texts",), jvm_options=AS_USERS)
     task.start_here()
     server.execute(
@@ -90,7 +90,7 @@ def test_a_text_of_64_mb(server, spark, tmp_path):
 @pytest.mark.long
 @pytest.mark.parametrize("mode", ["incremental", "all"])
 def test_a_row_beyond_the_limit_of_a_variant_stops_the_task(server, spark, tmp_path, mode):
-    """The error names the table, its place, the size and the next step, which helps: nothing else is lost."""
+    """The error names table, position, size and the next step, which works: nothing else is lost."""
     task = Task(tmp_path, server, server.fresh_database("beyond"), tables=("texts", "other"), mode=mode)
     if mode == "incremental":
         task.start_here()

@@ -1,4 +1,4 @@
-"""A binlog file of more than 4 GiB, whose positions the 32 bits of its events do not hold."""
+"""A binlog file of more than 4 GiB: its positions do not fit into the 32 bits of its events."""
 
 import os
 import re
@@ -27,9 +27,9 @@ from tests.support.task import Task
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["mysql80", "mariadb"])
 def test_positions_beyond_32_bits(name, spark, tmp_path):
-    """One transaction of more than 4 GiB: what of it is wanted arrives once, under its true position.
+    """One transaction of more than 4 GiB: its selected rows arrive once, under their true position.
 
-    The relay is killed in its midst, and behind it, where it goes on from a position that no 32 bits hold.
+    The relay is killed within it, and after it, where it resumes from a position that does not fit into 32 bits.
     """
     with running(name) as server:
         task = Task(tmp_path / "task", server, server.fresh_database("far"), tables=(KEPT,))
@@ -54,7 +54,7 @@ def test_positions_beyond_32_bits(name, spark, tmp_path):
 
 
 def follow_through_kills(task: Task) -> None:
-    """Catch up; the relay dies when it has a part of the transaction, and again when it has just got the whole."""
+    """Catch up; the relay dies with a part of the transaction on disk, and again right after it has the whole."""
     task.arm(CrashPoint.RELAY_AFTER_RENAME)
     with task.process("--until-caught-up") as process, PeakMemory(process.pid) as peak:
         wait_until(lambda: process.poll() is not None or in_the_making(task) > 1 << 30, 240)
@@ -77,11 +77,11 @@ def in_the_making(task: Task) -> int:
     try:
         return max((part.stat().st_size for part in task.relay.rglob("*.part")), default=0)
     except FileNotFoundError:
-        return 0  # it has just got its name
+        return 0  # it has just been renamed
 
 
 def begin_beyond(spark: SparkSession, first: Task, file: str) -> None:
-    """Begin another task behind the transaction in its file; a GTID set leads to the same place."""
+    """Start another task after the transaction in its file; a GTID set leads to the same position."""
     gtids = logged_gtids(first.server, file)
     behind = [offset for offset in gtids if offset > WRAP]
     assert behind, "nobody has committed while the transaction was written: the server's group commit has changed"
@@ -100,14 +100,14 @@ def begin_beyond(spark: SparkSession, first: Task, file: str) -> None:
 
 
 def set_before(server: Server, gtid: str) -> str:
-    """Everything that a server has written before a transaction of its own."""
+    """The GTID set of all transactions of a server before one of its own."""
     begin, sign, number = re.fullmatch(r"(.*)([:-])(\d+)", gtid).groups()
     return f"{begin}{sign}{'1-' if server.flavor == 'mysql' else ''}{int(number) - 1}"
 
 
 @pytest.mark.parametrize("name", ["mysql80", "mariadb"])
-def test_a_gtid_set_leads_to_a_place_that_events_do_not_tell_whole(name, request, monkeypatch):
-    """With 12 bits in the place of 32: every transaction of a file is found by what is before it, and so is the log's end."""
+def test_a_gtid_set_leads_to_a_position_that_events_hold_only_in_part(name, request, monkeypatch):
+    """With 12 bits instead of 32: the GTID set before each transaction of a file leads to it, and to the log's end."""
     server: Server = request.getfixturevalue(name)
     server.execute(
         "FLUSH BINARY LOGS",

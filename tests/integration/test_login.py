@@ -1,4 +1,4 @@
-"""Logging in by each plugin that servers have, with TLS and without: the password is never on the line."""
+"""Log-in with each authentication plugin of the servers, with TLS and without: the password is never sent in clear."""
 
 from contextlib import closing
 
@@ -13,7 +13,7 @@ from tests.support.middleman import Relay
 
 PASSWORD = "pä55 'wörd\" \\ ☃"
 KEY_IS_ASKED_FOR = b"\x01\x00\x00\x03\x02"
-"""The packet of full authentication without TLS: send me your public key."""
+"""The packet of full authentication without TLS that requests the server's public key."""
 PLUGINS = [
     ("mysql80", "WITH caching_sha2_password BY"),
     ("mysql80", "WITH sha256_password BY"),
@@ -33,7 +33,7 @@ def to_target(port, tls=None, password=PASSWORD):
 
 @pytest.fixture(params=PLUGINS, ids=" ".join)
 def server(request):
-    """With an account of that plugin, which has not logged in yet."""
+    """With an account of that plugin that has not logged in yet."""
     name, identified = request.param
     server = request.getfixturevalue(name)
     make_account(server, identified)
@@ -54,8 +54,8 @@ def make_account(server, identified):
 
 
 @pytest.mark.parametrize(("way", "kind"), [(to_source, SourceError), (to_target, SinkError)])
-def test_each_plugin_lets_in_with_the_password_alone(server, way, kind):
-    """Without TLS: the password, of any letters, is not on the line; a wrong one is refused once and for all."""
+def test_each_plugin_logs_in_without_tls(server, way, kind):
+    """The password, whatever its characters, is not sent in clear; a wrong one is refused without a retry."""
     with Relay(server.port) as line:
         way(line.port).close()
         with pytest.raises(kind, match="Access denied") as caught:
@@ -68,7 +68,7 @@ def test_each_plugin_lets_in_with_the_password_alone(server, way, kind):
 
 @pytest.mark.parametrize("way", [to_source, to_target])
 def test_the_server_s_cache_of_passwords_may_be_empty(sha2, way):
-    """caching_sha2_password without TLS: the server's key is asked for at first and after FLUSH PRIVILEGES, not between."""
+    """caching_sha2_password without TLS: the server's key is requested at first and after FLUSH PRIVILEGES only."""
     asked = []
     for flush in (False, False, True):
         if flush:
@@ -81,7 +81,7 @@ def test_the_server_s_cache_of_passwords_may_be_empty(sha2, way):
 
 @pytest.mark.parametrize("way", [to_source, to_target])
 def test_with_tls_no_key_is_needed(sha2, way):
-    """With an empty cache as with a filled one; a wrong password is refused."""
+    """With an empty cache and with a filled one; a wrong password is refused."""
     tls = Tls(str(sha2.datadir / "ca.pem"), verify_host=False)
     for _ in range(2):
         with closing(way(sha2.port, tls)) as connection:

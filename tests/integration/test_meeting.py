@@ -21,7 +21,7 @@ SERVERS = ["mysql80", "mysql57", "mariadb"]
 
 @pytest.mark.parametrize("server", SERVERS)
 def test_readers_see_one_position_while_a_writer_writes(server: str, request: pytest.FixtureRequest) -> None:
-    """Two tables that one transaction changes at a time have the same number of rows in both readers."""
+    """Two tables that change in the same transactions have the same number of rows in both readers."""
     source: Server = request.getfixturevalue(server)
     database = source.fresh_database("meet")
     for table in ("a", "b"):
@@ -59,8 +59,8 @@ def test_readers_see_one_position_while_a_writer_writes(server: str, request: py
     assert first == second > 0
 
 
-def test_readers_whose_leader_goes_or_never_comes_do_not_wait(mysql80: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A meeting that fails ends for all: too few readers for the leader, no leader for a reader."""
+def test_readers_without_a_leader_do_not_wait(mysql80: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A meeting that fails ends for all: the leader lacks a reader, and the reader lacks its leader."""
     monkeypatch.setattr(meetings, "READY_SECONDS", 0.3)
     endpoint, shared = endpoint_of(mysql80), SnapshotBarrier("two", 2)
     opened = (closing(open_connection(endpoint)) for _ in range(2))
@@ -73,8 +73,8 @@ def test_readers_whose_leader_goes_or_never_comes_do_not_wait(mysql80: Server, m
             waiting.result(10)
 
 
-def test_an_account_that_may_not_lock_is_told_so(mysql80: Server) -> None:
-    """RELOAD is missing: the error names it, and nobody waits."""
+def test_an_account_that_may_not_lock_is_an_error(mysql80: Server) -> None:
+    """RELOAD is missing: the error names it, and no reader waits."""
     mysql80.execute("CREATE USER IF NOT EXISTS 'reader'@'%' IDENTIFIED BY 'reader'")
     mysql80.execute("GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO 'reader'@'%'")
     endpoint, shared = replace(endpoint_of(mysql80), user="reader", password="reader"), SnapshotBarrier("three", 1)

@@ -26,7 +26,7 @@ def server(request: pytest.FixtureRequest) -> Server:
 @pytest.mark.parametrize("image", ["FULL", "MINIMAL"])
 @pytest.mark.parametrize("server", SERVERS, indirect=True)
 def test_silver_and_bronze_are_the_same(server: Server, image: str, spark: SparkSession, tmp_path: Path) -> None:
-    """Key changes, rows that go and come again, no key, partial images, statements in a batch: also as the source."""
+    """Key changes, rows deleted and inserted again, no key, partial images, statements: both paths equal the source."""
     database = server.fresh_database("paths")
     observer = Observer(server, database)
     server.execute(*tangles.TABLES.values(), database=database)

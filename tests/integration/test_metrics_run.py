@@ -1,4 +1,4 @@
-"""Figures of a task that runs."""
+"""Metrics of a running task."""
 
 import threading
 from contextlib import closing
@@ -16,7 +16,7 @@ from tests.support.task import Task
 
 
 def figures_at(port):
-    """What a task answers to Prometheus, by name and the label that tells stages and phases apart."""
+    """A task's metrics by name and by the label that distinguishes stages and phases."""
     try:
         with closing(HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
             connection.request("GET", "/metrics")
@@ -27,8 +27,8 @@ def figures_at(port):
     return {(each.name, each.labels.get("stage") or each.labels.get("phase")): each.value for each in samples}
 
 
-def test_figures_move_while_a_task_runs(mysql80, spark, tmp_path):
-    """A failure that passes is counted; segments grow and are waited for by no stage in the end; safe mode is seen."""
+def test_metrics_change_while_a_task_runs(mysql80, spark, tmp_path):
+    """A transient failure is counted; segments grow, and at the end no stage waits for them; safe mode is visible."""
     database = mysql80.fresh_database("figures")
     port = free_port()
     task = Task(tmp_path, mysql80, database, settings={"metrics": {"port": port}})

@@ -1,4 +1,4 @@
-"""Names that look like SQL, paths, formats or options are names: everywhere, on both sides."""
+"""Names that look like SQL, paths, formats or options work as names everywhere, on both sides."""
 
 import json
 
@@ -75,7 +75,7 @@ def assert_everywhere(task, spark, tables):
 
 
 def test_strange_names(task, spark, capsys):
-    """Loaded, followed, altered, renamed, validated and made again, in silver and in the target of a sink."""
+    """Loaded, followed, altered, renamed, validated and rebuilt, in silver and in the target of a sink."""
     task.catch_up()
     assert_everywhere(task, spark, TABLES)
     key, quote, select = map(quoted, (KEY, "quo'te", "select"))
@@ -107,7 +107,7 @@ def test_strange_names(task, spark, capsys):
         assert sorted(one["status"] for one in compared) == [
             "excluded",
             *["same"] * len(now),
-        ]  # one has another name now
+        ]  # one was renamed
         assert execute(["replay", str(task.spec), f"--table={task.database}.{TABLES[0]}", "--rebuild", "--json"]) == 0
         (made,) = json.loads(capsys.readouterr().out)
         assert made["rows"] > 0

@@ -1,4 +1,4 @@
-"""A pause under load ends with all tables and the sink at one position, or names the tables that are elsewhere."""
+"""A pause under load ends with all tables and the sink at one position, or names the tables at another one."""
 
 import random
 import threading
@@ -106,7 +106,7 @@ def note_of_table(spec, request):
 
 
 def wait_for_new_versions(task, spark, before):
-    """The load is applied: a pause ends something."""
+    """The load is applied, so that the pause has something to interrupt."""
     deadline = time.monotonic() + SECONDS
     tables = len(before)
     while sum(now > then for now, then in zip(versions(task, spark, tables), before, strict=True)) < tables // 2:
@@ -114,8 +114,8 @@ def wait_for_new_versions(task, spark, before):
         time.sleep(1)
 
 
-def test_a_table_that_does_not_arrive_is_named(mysql80, spark, tmp_path, monkeypatch):
-    """The pause does not wait for it; the others are at the position, and after a resume it follows."""
+def test_a_table_that_does_not_reach_the_position_is_named(mysql80, spark, tmp_path, monkeypatch):
+    """The pause does not wait for it; the others are at the position, and after a resume it catches up."""
     task = Task(tmp_path, mysql80, mysql80.fresh_database("accounts"))
     make_accounts(task, TABLES)
     task.catch_up()

@@ -1,4 +1,4 @@
-"""The rights that docs/first-pipeline.md names are enough, at the source and at the target; fewer are told of."""
+"""The privileges in docs/first-pipeline.md suffice, at the source and at the target; missing ones are reported."""
 
 import re
 from pathlib import Path
@@ -22,7 +22,7 @@ TABLES = ("keyed", "keyless")
 
 
 class LeastTask(SinkTask):
-    """A task whose accounts may do what the page says, and nothing else."""
+    """A task whose accounts have the page's privileges and no others."""
 
     def write_spec(self):
         path = super().write_spec()
@@ -73,8 +73,8 @@ def task(request, mysql80, mariadb, tmp_path):
     return made
 
 
-def test_the_documented_rights_are_enough(task, spark, capsys):
-    """A full load, the log with statements in it, a target that is made from nothing, and a comparison of all."""
+def test_the_documented_privileges_suffice(task, spark, capsys):
+    """A full load, the log with DDL statements, a target that is created from scratch, and a comparison of all."""
     task.write_spec()
     with task.environment():
         assert execute(["check", str(task.spec)]) == 0, capsys.readouterr().out
@@ -101,23 +101,23 @@ def test_the_documented_rights_are_enough(task, spark, capsys):
 
 
 @pytest.mark.parametrize("lacking", ON_TABLES)
-def test_a_right_that_is_lacking_at_the_target_is_named(mysql80_too, lacking):
-    """As `check` reports it, for the account of the page without one privilege on the target's schema; it is enough."""
+def test_a_privilege_missing_at_the_target_is_named(mysql80_too, lacking):
+    """`check` reports it for the page's account without one privilege on the target's schema; granting it is enough."""
     database = mysql80_too.fresh_database("least")
     tables, metadata = grants("feed", database, f"dm_{database}")
     lacks_only(mysql80_too, database, [without(tables, lacking), metadata], f"GRANT {lacking} ON `{database}`.*")
 
 
 @pytest.mark.parametrize("lacking", ON_METADATA)
-def test_a_right_that_is_lacking_at_the_sinks_metadata_is_named(mysql80_too, lacking):
-    """As `check` reports it, for the account of the page without one privilege on the schema of the sink's own tables."""
+def test_a_privilege_missing_on_the_sinks_metadata_is_named(mysql80_too, lacking):
+    """`check` reports it for the page's account without one privilege on the schema of the sink's own tables."""
     database = mysql80_too.fresh_database("least")
     tables, metadata = grants("feed", database, f"dm_{database}")
     lacks_only(mysql80_too, database, [tables, without(metadata, lacking)], f"GRANT {lacking} ON `dm_{database}`.*")
 
 
 def lacks_only(server, database, granted, statement):
-    """One finding stops; its statement, executed as it is, makes the target pass."""
+    """There is one failing finding; its statement, executed unchanged, makes the target pass."""
     allow(server, "feed_least", granted)
     sink = SinkConfig(
         kind="mysql",
@@ -135,8 +135,8 @@ def lacks_only(server, database, granted, statement):
 
 
 @pytest.mark.parametrize("lacking", ["REPLICATION SLAVE", "REPLICATION CLIENT", "SELECT", "LOCK TABLES"])
-def test_a_right_that_is_lacking_is_named(mysql80, tmp_path, capsys, lacking):
-    """By `dmdelta check`, each with the statement that mends it."""
+def test_a_missing_privilege_is_named(mysql80, tmp_path, capsys, lacking):
+    """By `dmdelta check`, each with the statement that grants it."""
     database = mysql80.fresh_database("least")
     task = LeastTask(tmp_path, mysql80, database, mode="all", target=mysql80, sink={"metadata": f"dm_{database}"})
     mysql80.execute("CREATE TABLE keyless (n INT)", database=database)

@@ -1,4 +1,4 @@
-"""`quality`: rows are judged on their way to silver and afterwards; what fails is told, kept apart, or stops its table."""
+"""`quality`: rows are checked before and after they reach silver; failures are reported, quarantined, or a stop."""
 
 import json
 
@@ -52,7 +52,7 @@ class Checked:
         return json.loads(out) if out else err
 
     def assert_parted(self, spark, *apart):
-        """The source's rows are in silver, but for those that are kept apart."""
+        """The source's rows are in silver, except the quarantined ones."""
         source = {
             row[0]: row[1:] for row in self.task.server.query("SELECT * FROM orders", database=self.task.database)
         }
@@ -68,8 +68,8 @@ class Checked:
             assert row.reasons == ["expect_column_values_to_match_regex(column=email, regex=^[^@]+@[^@]+$)"]
 
 
-def test_rows_that_fail_are_kept_apart_until_they_pass(mysql80, spark, tmp_path, capsys):
-    """A row is in silver or in quarantine by what it is now, through every kind of change, kills and releases."""
+def test_rows_that_fail_are_quarantined_until_they_pass(mysql80, spark, tmp_path, capsys):
+    """A row is in silver or in quarantine by its current values, through every kind of change, kills and releases."""
     shop = Checked(tmp_path, mysql80, EMAIL, AMOUNT, key=["id"], columns={"id": {"type": "int", "nullable": False}})
     task = shop.task
     shop.do("INSERT INTO orders VALUES (1, 'a@b', 1), (2, 'broken', 2), (3, NULL, 3), (4, 'c@d', -4)")
@@ -80,7 +80,7 @@ def test_rows_that_fail_are_kept_apart_until_they_pass(mysql80, spark, tmp_path,
         ("expect_column_values_to_match_regex", "quarantine", 1, False),
         ("expect_column_values_to_be_between(", "warn", 1, False),
     }
-    # Silver's row begins to fail, the failing one is mended, another one moves, another one goes.
+    # Silver's row begins to fail, the failing one is fixed, another one's key changes, another one is deleted.
     shop.do("UPDATE orders SET email = 'no more' WHERE id = 1", "UPDATE orders SET email = 'x@y' WHERE id = 2")
     shop.do(
         "INSERT INTO orders VALUES (5, 'bad', 5), (6, 'bad', 6), (7, 'e@f', 7)", "UPDATE orders SET id = 8 WHERE id = 5"
@@ -95,7 +95,7 @@ def test_rows_that_fail_are_kept_apart_until_they_pass(mysql80, spark, tmp_path,
     task.catch_up()
     shop.assert_parted(spark, 1, 8)
 
-    # Replays and comparisons know of them.
+    # Replays and comparisons take the quarantined rows into account.
     line = shop.command(capsys, "validate", str(task.spec))[0]
     assert (line["rows"], line["silver_rows"], line["missing"], line["extra"]) == (5, 5, 0, 0)
     (done,) = shop.command(capsys, "replay", str(task.spec), f"--table={task.database}.orders", "--rebuild")
@@ -121,7 +121,7 @@ def test_rows_that_fail_are_kept_apart_until_they_pass(mysql80, spark, tmp_path,
 
 @pytest.mark.long
 def test_one_bad_row_in_a_hundred_thousand(mysql80, spark, tmp_path, capsys):
-    """It alone is kept apart, with its reason; all others are in silver, and after a mend it is, too, once."""
+    """It alone is quarantined, with its reason; all others are in silver, and after a fix it is, too, exactly once."""
     shop = Checked(tmp_path, mysql80, EMAIL)
     rows = 100_000
     numbers = f"WITH RECURSIVE n (id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n WHERE id < {rows}) SELECT id,"
@@ -140,13 +140,13 @@ def test_one_bad_row_in_a_hundred_thousand(mysql80, spark, tmp_path, capsys):
     shop.assert_parted(spark)
 
 
-def test_what_a_snapshot_reads_again_is_judged(mysql80, spark, tmp_path, capsys):
-    """An ad-hoc snapshot's rows are kept apart and written down as those of the log are."""
+def test_rows_of_an_ad_hoc_snapshot_are_checked(mysql80, spark, tmp_path, capsys):
+    """An ad-hoc snapshot's rows are quarantined and recorded like those of the log."""
     shop = Checked(tmp_path, mysql80, EMAIL, AMOUNT, mode="all")
     shop.do("INSERT INTO orders VALUES (1, 'a@b', 1), (2, 'c@d', 2), (3, 'broken', -3)")
     shop.task.catch_up()
     shop.assert_parted(spark, 3)
-    shop.task.server.execute(  # what the log does not tell
+    shop.task.server.execute(  # not in the log
         "SET sql_log_bin = 0", "UPDATE orders SET email = 'bad', amount = -2 WHERE id = 2", database=shop.task.database
     )
     shop.command(capsys, "snapshot", str(shop.task.spec), f"--table={shop.task.database}.orders")
@@ -164,7 +164,7 @@ def test_what_a_snapshot_reads_again_is_judged(mysql80, spark, tmp_path, capsys)
 
 
 def test_a_row_that_stops_its_table_is_not_in_silver(mysql80, spark, tmp_path, capsys):
-    """stop: nothing of the range is in silver; the others go on. A mended suite, and the table does, too."""
+    """stop: nothing of the range is in silver; the other tables continue. With a fixed suite the table does, too."""
     shop = Checked(tmp_path, mysql80, {**AMOUNT, "on-failure": "stop"})
     shop.do("CREATE TABLE other (id INT PRIMARY KEY)", "INSERT INTO orders VALUES (1, 'a', 1)")
     shop.task.catch_up()
@@ -179,8 +179,8 @@ def test_a_row_that_stops_its_table_is_not_in_silver(mysql80, spark, tmp_path, c
     assert spark.table(shop.silver).count() == 3
 
 
-def test_silver_and_ranges_are_judged(mysql80, spark, tmp_path, capsys):
-    """What is expected of every table, and of this one, over silver, a range and its images: damage is found."""
+def test_silver_and_ranges_are_evaluated(mysql80, spark, tmp_path, capsys):
+    """The expectations of all tables, and of this one, over silver, a range and its images: damage is found."""
     shop = Checked(
         tmp_path,
         mysql80,
@@ -247,7 +247,7 @@ def test_silver_and_ranges_are_judged(mysql80, spark, tmp_path, capsys):
 
 
 def test_a_contract_has_foreign_keys(mysql80, spark, tmp_path, capsys):
-    """Rows without a parent are found where the source enforces nothing; a range has those that it left so, and no others."""
+    """Rows without a parent are found where the source enforces nothing; a range reports exactly those it leaves."""
     shop = Checked(tmp_path, mysql80)
     task, database = shop.task, shop.task.database
     customers = f"foreign key (amount) references {database}.customers (id)"
@@ -286,11 +286,11 @@ def test_a_contract_has_foreign_keys(mysql80, spark, tmp_path, capsys):
 
     waiting = "1 more refer to rows that are quarantined"
     assert evaluate() == (5, 0, [], waiting)
-    # The range touches no order: it takes the parent of two.
+    # The range changes no order: it deletes the parent of two.
     shop.do("DELETE FROM customers WHERE id = 2", "UPDATE customers SET name = 'd' WHERE id = 1")
     task.catch_up()
     assert evaluate("--last=1") == (2, 2, [{"id": 2}, {"id": 3}], None)
-    # The next one writes an order without a parent, and removes one that comes again.
+    # The next one writes an order without a parent, and deletes a parent and inserts it again.
     shop.do(
         "DELETE FROM customers WHERE id = 3",
         "INSERT INTO customers VALUES (3, 'e')",
@@ -299,7 +299,7 @@ def test_a_contract_has_foreign_keys(mysql80, spark, tmp_path, capsys):
     task.catch_up()
     assert evaluate("--last=1") == (1, 1, [{"id": 7}], None)
     assert evaluate() == (6, 3, [{"id": 2}, {"id": 3}, {"id": 7}], waiting)
-    # Behind a statement that empties the parent all rows are evaluated.
+    # After a statement that empties the parent, all rows are evaluated.
     shop.do("TRUNCATE TABLE customers", "INSERT INTO customers VALUES (1, 'a')")
     task.catch_up()
     assert evaluate("--last=1") == (6, 5, [{"id": key} for key in (2, 3, 5, 6, 7)], None)

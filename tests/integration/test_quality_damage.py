@@ -1,4 +1,4 @@
-"""Expectations find damage: each the rows that were damaged its way, and no others."""
+"""Expectations find damage: each finds exactly the rows that were damaged in its way."""
 
 import json
 from pathlib import Path
@@ -55,7 +55,7 @@ EXPECTED = {
     },
     "a row of nobody": between("id", 1, None),
 }
-"""What finds each damage of `tests.support.damage`; a lost row and a doubled one are found without writing."""
+"""The expectation that finds each damage of `tests.support.damage`; a lost and a duplicate row need none here."""
 ALSO = {
     "a whole number": ("a row of nobody",),
     "a text": ("swapped columns", "an empty text for NULL"),
@@ -67,8 +67,8 @@ TYPES = {expectation["type"] for expectation in EXPECTED.values()}
 @pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("server", ["mysql80", "mariadb"])
-def test_each_damage_is_found_by_what_expects_otherwise(server, request, spark, tmp_path: Path, capsys):
-    """Of every type: nothing fails until silver is damaged; then each expectation finds its rows, counted exactly."""
+def test_each_damage_is_found_by_its_expectation(server, request, spark, tmp_path: Path, capsys):
+    """All types: nothing fails until silver is damaged; then each expectation finds its rows, with exact counts."""
     source = request.getfixturevalue(server)
     task = Task(tmp_path, source, source.fresh_database("quality"), mode="all")
     suite = tmp_path / "schemas" / task.database / "big.yml"
@@ -101,7 +101,7 @@ def test_each_damage_is_found_by_what_expects_otherwise(server, request, spark, 
 
 
 def judged(task, capsys, *arguments, code=0):
-    """What judging has found."""
+    """What the evaluation has found."""
     capsys.readouterr()
     with task.environment():
         ended = execute(["quality", str(task.spec), "--json", *arguments])

@@ -1,4 +1,4 @@
-"""`quality --replay` over the DDL suite's tables: what was planted in a range is found in it, and nothing else."""
+"""`quality --replay` over the DDL suite's tables: exactly the violations planted in a range are found in it."""
 
 import json
 import random
@@ -12,7 +12,7 @@ from tests.integration.test_ddl_suite import read_cases
 from tests.support.task import Task
 
 AWAY = 1_000_000
-"""A row with a violation has its key moved so far, until the range is over."""
+"""The key of a row with a violation is moved by this, until the end of the range."""
 NAMES = (
     "add column",
     "drop column",
@@ -43,7 +43,7 @@ EXPECTED = {"type": "expect_column_values_to_be_between", "kwargs": {"column": "
 
 
 def plant(server, database, rng):
-    """Move the keys of some rows away; which they are then, and how to take it back."""
+    """Move the keys of some rows away; their new keys."""
     server.execute("INSERT INTO other VALUES (1)", database=database)  # a range is never empty
     ids = [row[0] for row in server.query("SELECT id FROM t ORDER BY id", database=database)]
     chosen = rng.sample(ids, rng.randint(0, len(ids)))
@@ -66,7 +66,7 @@ def place(server):
     ],
 )
 def test_exactly_what_was_planted_is_found(server, names, request, spark, tmp_path: Path, capsys):
-    """A seeded range of each table, before, across or behind its DDL, with the violations that its rows had at its end."""
+    """A seeded range of each table, before, across or after its DDL, with the violations at the end of the range."""
     source, rng = request.getfixturevalue(server), random.Random(30)
     prefix = source.fresh_database("ranges")
     task = Task(tmp_path, source, f"{prefix}_*")

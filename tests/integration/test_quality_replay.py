@@ -1,4 +1,4 @@
-"""`quality --replay`: ranges are rebuilt from bronze, whatever silver's history still has."""
+"""`quality --replay`: ranges are rebuilt from bronze, whatever history silver still has."""
 
 import json
 from pathlib import Path
@@ -28,7 +28,7 @@ class Judged:
         self.lake = Lakehouse(root=str(self.task.root))
 
     def do(self, *statements):
-        """The place in the log behind them."""
+        """The position in the log behind them."""
         self.task.server.execute(*statements, database=self.task.database)
         file, offset, _ = self.task.server.position()
         return f"{file}:{offset}"
@@ -42,7 +42,7 @@ class Judged:
         return json.loads(out) if out else err
 
     def lose_history(self, spark, table):
-        """The files of silver's old versions go, and so does what its log says of them."""
+        """Remove the files of silver's old versions and their history."""
         place = self.silver(table)
         old = spark.sql(f"DESCRIBE HISTORY {place}").where("operation = 'MERGE' OR operation LIKE '%RITE%'").collect()
         spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
@@ -60,13 +60,13 @@ class Judged:
 
 
 def told(lines):
-    """What was found, without what depends on the time of day."""
+    """The findings without the values that depend on the time of day."""
     parts = ("table", "expectation", "on_failure", "success", "evaluated", "unexpected", "samples")
     return [[line[part] for part in parts] for line in lines if line["expectation"] != "freshness"]
 
 
-def test_a_range_whose_history_is_gone_is_judged_from_bronze(mysql80, spark, tmp_path, capsys):
-    """The same results as from silver's history, which is removed: VACUUM, and the log's old versions."""
+def test_a_range_without_history_is_evaluated_from_bronze(mysql80, spark, tmp_path, capsys):
+    """The results equal those from silver's history, which is removed: by VACUUM, and the log's old versions."""
     judged = Judged(tmp_path, mysql80, {"orders": [AMOUNT, MEAN]})
     task = judged.task
     begin = judged.do(

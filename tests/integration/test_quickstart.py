@@ -35,7 +35,7 @@ NOTHING_NEW = "nothing is new, so nothing was written"
 
 @pytest.fixture(autouse=True)
 def logging_as_before():
-    """The demo's process logs errors alone; what runs in this one later logs as ever."""
+    """The demo's process logs errors only: reset that for the later tests of this process."""
     yield
     configure()
 
@@ -77,12 +77,12 @@ def printed(demo, spec, capfd):
 
 
 def lines_with(text, *words):
-    """The lines of a table that have all of these words."""
+    """The lines of a table that contain all of these words."""
     return [line for line in text.splitlines() if all(word in line for word in words)]
 
 
 def test_the_demo_shows_quarantine_and_evaluation_twice(demo, spec, spark, capfd):
-    """Planned violations, with reasons and counts; the pages are written; a second run finds nothing new and the same."""
+    """Planned violations, with reasons and counts; the pages are written; a second run writes nothing new."""
     first = printed(demo, spec, capfd)
     assert list(first) == ["Run", "Bronze", "Silver", "Quarantine", "Evaluation", "Verification", "Pages"]
     changes = int(re.search(r"([\d,]+) row changes of 12 tables", first["Run"])[1].replace(",", ""))
@@ -123,7 +123,7 @@ def test_the_demo_shows_quarantine_and_evaluation_twice(demo, spec, spark, capfd
 
 @pytest.mark.long
 def test_every_shipped_contract_fits_its_table(demo, spec, spark):
-    """Columns, types, keys and expectations, but for what is planned; a contract has every column of its table."""
+    """Columns, types, keys and expectations pass, except as planned; a contract has every column of its table."""
     lake, suites = Lakehouse(root=str(spec.parent / "lake")), load_suites(ROOT / "schemas")
     if not (spec.parent / "lake").exists():
         demo.run(load_spec(spec))
@@ -154,7 +154,7 @@ def test_every_shipped_contract_fits_its_table(demo, spec, spark):
 
 @pytest.fixture(scope="module")
 def session(demo, spec, spark):
-    """A SQL session on what the demo made."""
+    """A SQL session on the demo's tables."""
     if not (spec.parent / "lake").exists():
         demo.run(load_spec(spec))
     return SqlSession(LiveTables.of(query_session(spark), load_spec(spec)))

@@ -1,4 +1,4 @@
-"""What commands that query rows do, as they tell it while they do it."""
+"""The stages that commands report while they query rows."""
 
 import os
 import sys
@@ -27,7 +27,7 @@ def task(mysql80, tmp_path):
 
 
 def test_stages_follow_the_work(task):
-    """Each stage precedes the result that it leads to; each command first says that it looks up what it needs."""
+    """Each stage precedes its result; commands that need to look up tables report that first."""
     table, told = f"{task.database}.t", list[object]()
     with task.environment():
         spec = load_spec(task.spec)
@@ -46,7 +46,7 @@ def test_stages_follow_the_work(task):
 
 
 def test_a_terminal_shows_the_stages_of_a_cold_command(task):
-    """In this order, from before Spark starts; stdout has only the rows."""
+    """The stages in order, from before Spark starts; stdout has only the rows."""
     dmdelta = Path(sys.executable).with_name("dmdelta")
     with task.environment():
         shown = on_terminal([str(dmdelta), "events", str(task.spec), "--limit=1", "--json"], os.environ)

@@ -21,7 +21,7 @@ def _all(archive: Path, database: str) -> list[Change]:
 
 @pytest.mark.parametrize("name", _LAST)
 def test_a_change_in_statement_format_is_refused(name: str, tmp_path: Path) -> None:
-    """A session with binlog_format=STATEMENT writes a change that no row event holds: an error says what to set."""
+    """A session with binlog_format=STATEMENT writes a change that has no row events: the error says what to set."""
     with running(name) as server:
         database = server.fresh_database("statement")
         server.execute(

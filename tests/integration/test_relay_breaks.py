@@ -1,4 +1,4 @@
-"""What stops a relay, and how it goes on after its server changed: errors that name the thing and the next step."""
+"""What stops a relay, and how it resumes after its server changed: errors name the cause and the next step."""
 
 import os
 import signal
@@ -37,7 +37,7 @@ def insert(server: Server, database: str, rows: int = 5) -> None:
 
 
 def test_a_wrong_password_is_not_retried(mysql80: Server, tmp_path: Path) -> None:
-    """It ends at once, in the parent as in the relay, and the password is in no message or file."""
+    """It ends at once, in the parent and in the relay, and no message or file has the password."""
     task = relay_task(mysql80, tmp_path, endpoint=endpoint_of(mysql80, password="wr0ng-secret"))
     relay = start_relay(task)
     with pytest.raises(SourceError, match="Access denied") as caught:
@@ -51,7 +51,7 @@ def test_a_wrong_password_is_not_retried(mysql80: Server, tmp_path: Path) -> Non
 
 
 def test_an_unreachable_server_is_retried_and_then_given_up(tmp_path: Path) -> None:
-    """Nobody listens: SourceUnavailable after the attempts that the task allows."""
+    """No server listens: SourceUnavailable after the attempts that the task allows."""
     from dmdelta.source.endpoint import Endpoint
 
     task = RelayTask("src", str(tmp_path), Endpoint("127.0.0.1", 1, "nobody", ""), retry=QUICK)
@@ -62,7 +62,7 @@ def test_an_unreachable_server_is_retried_and_then_given_up(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("flavor", ["mysql80", "mariadb"])
 def test_missing_privileges_are_named(request: pytest.FixtureRequest, tmp_path: Path, flavor: str) -> None:
-    """An account that may only SELECT is told which privilege to grant."""
+    """An account with SELECT only: the error names the privilege to grant."""
     server = request.getfixturevalue(flavor)
     user = f"reader_{time.monotonic_ns() % 10**9}"
     server.execute(
@@ -98,7 +98,7 @@ def test_a_purged_position_is_lost(tmp_path: Path, flavor: str) -> None:
 
 
 def test_a_file_purged_after_it_was_relayed_whole_is_not_missed(tmp_path: Path) -> None:
-    """The relay log ends at the end of a file that is gone: the next file goes on in the same epoch."""
+    """The relay log ends at the end of a purged file: the next file continues it in the same epoch."""
     with running("mysql80") as server:
         database = server.fresh_database("whole")
         insert(server, database)
@@ -116,7 +116,7 @@ def test_a_file_purged_after_it_was_relayed_whole_is_not_missed(tmp_path: Path) 
 
 @pytest.mark.parametrize("gtid", ["ON", "OFF"])
 def test_reset_master_is_detected(tmp_path: Path, gtid: str) -> None:
-    """After RESET MASTER the same file name is another file: never continued, although its offset is there."""
+    """After RESET MASTER the same file name is a different file: it is never continued, even at an existing offset."""
     with running("mysql80", gtid_mode=gtid, enforce_gtid_consistency=gtid) as server:
         database = server.fresh_database("reset")
         insert(server, database)
@@ -130,8 +130,8 @@ def test_reset_master_is_detected(tmp_path: Path, gtid: str) -> None:
 
 
 @pytest.mark.parametrize("flavor", ["mysql80", "mariadb"])
-def test_a_failover_goes_on_in_a_new_epoch(tmp_path: Path, flavor: str) -> None:
-    """A second server with the same GTID history takes over: nothing is missing, nothing comes twice."""
+def test_a_failover_continues_in_a_new_epoch(tmp_path: Path, flavor: str) -> None:
+    """A second server with the same GTID history takes over: no transaction is missing or duplicate."""
     with running(flavor) as old, running(flavor, server_id="2", log_slave_updates="ON") as new:
         database = old.fresh_database("failover")
         insert(old, database, rows=10)
@@ -171,7 +171,7 @@ def union_of(gtids: list[str], flavor: str) -> str:
 
 
 def test_another_server_without_our_history_is_refused(mysql80: Server, tmp_path: Path) -> None:
-    """A server that never executed what is relayed is another history: PositionLost names what it lacks."""
+    """A server that never executed what is relayed has another history: PositionLost names what it lacks."""
     with running("mysql80") as other:
         insert(mysql80, mysql80.fresh_database("mine"))
         catch_up(relay_task(mysql80, tmp_path))
@@ -181,8 +181,8 @@ def test_another_server_without_our_history_is_refused(mysql80: Server, tmp_path
         assert uuid in caught.value.context["missing"]
 
 
-def test_a_lost_relay_folder_is_begun_anew_where_bronze_ends(mysql80: Server, tmp_path: Path) -> None:
-    """From the landed position on, but only if the server's log before it holds what has landed."""
+def test_a_lost_relay_folder_restarts_where_bronze_ends(mysql80: Server, tmp_path: Path) -> None:
+    """From the landed position, but only if the server's log before it contains what has landed."""
     from dmdelta.model.position import Position
     from dmdelta.source.relay.relay_dir import Known
 
@@ -200,7 +200,7 @@ def test_a_lost_relay_folder_is_begun_anew_where_bronze_ends(mysql80: Server, tm
 
 
 def test_a_second_relay_is_fenced_out(mysql80: Server, tmp_path: Path) -> None:
-    """One relay a source: the second names the first one's process."""
+    """One relay per source: the second one names the process of the first."""
     task = relay_task(mysql80, tmp_path, until_caught_up=False, start=StartEdge.CURRENT)
     with start_relay(task) as first:
         wait_until(lambda: first.status() is not None)
@@ -212,7 +212,7 @@ def test_a_second_relay_is_fenced_out(mysql80: Server, tmp_path: Path) -> None:
 
 
 def test_sigterm_ends_a_relay_within_seconds(mysql80: Server, tmp_path: Path) -> None:
-    """It ends with code 0 and everything whole on disk."""
+    """It ends with code 0, and all segments on disk are complete."""
     relay = start_relay(relay_task(mysql80, tmp_path, until_caught_up=False))
     wait_until(lambda: relay.status() is not None and relay.status().state == "streaming")
     began = time.monotonic()
@@ -223,7 +223,7 @@ def test_sigterm_ends_a_relay_within_seconds(mysql80: Server, tmp_path: Path) ->
 
 
 def test_a_relay_ends_with_its_parent(mysql80: Server, tmp_path: Path) -> None:
-    """When the process that started it is gone, so is the relay."""
+    """When the process that started it ends, the relay ends, too."""
     relay = start_relay(relay_task(mysql80, tmp_path, until_caught_up=False))
     wait_until(lambda: relay.status() is not None and relay.status().state == "streaming")
     relay._child.stdin.close()
@@ -232,7 +232,7 @@ def test_a_relay_ends_with_its_parent(mysql80: Server, tmp_path: Path) -> None:
 
 
 def test_a_frozen_server_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that neither sends an event nor a heartbeat counts as lost; when it answers again the relay goes on."""
+    """A server that sends neither an event nor a heartbeat counts as lost; when it answers again, the relay resumes."""
     monkeypatch.setattr("dmdelta.source.relay.dump.SILENT_HEARTBEATS", 2)
     monkeypatch.setattr("dmdelta.source.connection.CONNECT_TIMEOUT", 1)
     monkeypatch.setattr("dmdelta.source.connection.QUERY_TIMEOUT", 1)
@@ -258,7 +258,7 @@ def test_a_frozen_server_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_the_log_s_end_is_proven_when_nothing_is_new(mysql80: Server, tmp_path: Path) -> None:
-    """Caught up twice: the second run reads nothing and says so only because the server stands where we stand."""
+    """Caught up twice: the second run reads nothing, and confirms that the relay is at the end of the server's log."""
     insert(mysql80, mysql80.fresh_database("idle"))
     task = relay_task(mysql80, tmp_path)
     catch_up(task)
@@ -270,7 +270,7 @@ def test_the_log_s_end_is_proven_when_nothing_is_new(mysql80: Server, tmp_path: 
 
 
 def test_an_archive_is_relayed_like_a_server(mysql80: Server, tmp_path: Path) -> None:
-    """Whole binlog files in a folder become the same segments; files that come later continue them."""
+    """Complete binlog files in a folder become the same segments; later files continue them."""
     database = mysql80.fresh_database("archive")
     archive = tmp_path / "archive"
     archive.mkdir()
@@ -289,7 +289,7 @@ def test_an_archive_is_relayed_like_a_server(mysql80: Server, tmp_path: Path) ->
 
 
 def test_a_damaged_archive_stops_the_relay(mysql80: Server, tmp_path: Path) -> None:
-    """A flipped bit, a torn end and a missing file are each named with file and offset."""
+    """A flipped bit, a truncated end and a missing file are each reported with file and offset."""
     insert(mysql80, mysql80.fresh_database("damage"))
     mysql80.execute("FLUSH BINARY LOGS")
     place = mysql80.binlog_files()[-2]

@@ -1,4 +1,4 @@
-"""The relay's bytes are the server's, whatever happens on the way."""
+"""The relay's bytes are the server's, whatever happens in between."""
 
 import os
 import signal
@@ -37,7 +37,7 @@ def fill(server: Server, database: str, rows: int = 40) -> None:
 
 
 def test_closed_files_are_copied_byte_by_byte(server: Server, tmp_path: Path) -> None:
-    """Over rotations and several runs, segments put together are the server's own files."""
+    """Over rotations and several runs, the concatenated segments equal the server's files."""
     task = relay_task(server, tmp_path)
     database = server.fresh_database("bytes")
     for _ in range(3):
@@ -53,7 +53,7 @@ def test_closed_files_are_copied_byte_by_byte(server: Server, tmp_path: Path) ->
 
 
 def test_files_without_checksums_are_copied_too(tmp_path: Path) -> None:
-    """Checksums are the file's own: NONE and CRC32 follow one another in one log."""
+    """Checksums belong to a file: NONE and CRC32 alternate in one log."""
     with running("mysql80", binlog_checksum="NONE") as server:
         database = server.fresh_database("sums")
         fill(server, database)
@@ -68,7 +68,7 @@ def test_files_without_checksums_are_copied_too(tmp_path: Path) -> None:
 
 
 def test_mariadb_compressed_and_annotated_events_are_copied(tmp_path: Path) -> None:
-    """Annotate events, which MariaDB sends only on demand, are there: no byte is missing."""
+    """Annotate events, which MariaDB sends only on request, are included: no byte is missing."""
     with running("mariadb", log_bin_compress="ON", binlog_annotate_row_events="ON") as server:
         fill(server, server.fresh_database("packed"))
         server.execute("FLUSH BINARY LOGS")
@@ -95,8 +95,8 @@ def test_an_event_of_many_packets_is_copied(own80: Server, tmp_path: Path) -> No
     assert b"\xfebin" + relayed_bytes(task, start) == place.read_bytes()
 
 
-def test_a_killed_relay_goes_on_byte_by_byte(own80: Server, tmp_path: Path) -> None:
-    """SIGKILL between any two writes leaves neither a gap nor a torn segment."""
+def test_a_killed_relay_resumes_without_lost_or_repeated_bytes(own80: Server, tmp_path: Path) -> None:
+    """SIGKILL at any time leaves neither a gap nor a truncated segment."""
     database = own80.fresh_database("killed")
     own80.execute("FLUSH BINARY LOGS")
     start = own80.binlog_files()[-1].name
@@ -118,7 +118,7 @@ def test_a_killed_relay_goes_on_byte_by_byte(own80: Server, tmp_path: Path) -> N
 def test_a_crash_around_the_rename_loses_and_repeats_nothing(
     own80: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:
-    """Dying right before or after a segment gets its name, the next relay continues exactly there."""
+    """The relay dies right before or after a segment is renamed; the next one resumes exactly there."""
     database = own80.fresh_database("rename")
     own80.execute("FLUSH BINARY LOGS")
     task = relay_task(own80, tmp_path, start=StartAt(own80.binlog_files()[-1].name))
@@ -136,7 +136,7 @@ def test_a_crash_around_the_rename_loses_and_repeats_nothing(
 
 
 def test_a_killed_connection_is_replaced(server: Server, tmp_path: Path) -> None:
-    """KILL on the dump thread costs nothing but a reconnect."""
+    """After KILL on the dump thread the relay reconnects, and nothing is lost."""
     database = server.fresh_database("kill")
     server.execute("FLUSH BINARY LOGS")
     start = server.binlog_files()[-1].name
@@ -166,7 +166,7 @@ def dump_threads(server: Server) -> list[int]:
 
 
 def test_a_restarted_server_is_followed(tmp_path: Path) -> None:
-    """A server that stops in order or dies continues in its next file, and the relay with it."""
+    """After a shutdown or a crash the server continues in its next file, and so does the relay."""
     with running("mysql80") as server:
         database = server.fresh_database("restart")
         fill(server, database)
@@ -189,7 +189,7 @@ def test_a_restarted_server_is_followed(tmp_path: Path) -> None:
 
 
 def test_a_long_transaction_does_not_hold_back_earlier_ones(own80: Server, tmp_path: Path) -> None:
-    """While the relay is stopped in the middle of nothing new, every segment ends at a transaction boundary."""
+    """With few transactions, a segment is published at a transaction boundary within seconds."""
     database = own80.fresh_database("small")
     task = relay_task(own80, tmp_path, start=StartEdge.CURRENT, until_caught_up=False)
     with start_relay(task) as relay:
@@ -223,7 +223,7 @@ def test_a_start_after_a_gtid_set_begins_at_the_next_transaction(
 
 
 def test_a_start_at_the_end_of_a_gtid_set_waits_at_the_log_s_end(own80: Server, tmp_path: Path) -> None:
-    """With everything already read there is nothing to relay, and the relay knows exactly where it stands."""
+    """After the whole GTID set there is nothing to relay, and the relay knows its exact position."""
     fill(own80, own80.fresh_database("all"))
     task = relay_task(own80, tmp_path, start=StartAfter(own80.position()[2]))
     catch_up(task)
@@ -234,7 +234,7 @@ def test_a_start_at_the_end_of_a_gtid_set_waits_at_the_log_s_end(own80: Server, 
 
 
 def test_a_start_in_the_middle_of_a_file_needs_a_transaction_boundary(own80: Server, tmp_path: Path) -> None:
-    """A position given by hand that is no boundary is refused, with the nearest one named."""
+    """A given position that is not a boundary is refused; the error names the nearest one."""
     fill(own80, own80.fresh_database("middle"))
     name, offset, _ = own80.position()
     with pytest.raises(Exception, match="is not a transaction boundary") as caught:
@@ -242,7 +242,7 @@ def test_a_start_in_the_middle_of_a_file_needs_a_transaction_boundary(own80: Ser
     assert caught.value.context["nearest"] <= offset
 
 
-def test_positions_beyond_32_bits_are_reached_from_the_file_s_begin(
+def test_positions_beyond_32_bits_are_reached_from_the_start_of_the_file(
     own80: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An offset that COM_BINLOG_DUMP cannot name is found by reading the file from its first event."""
@@ -271,7 +271,7 @@ def only_rotates(original):
 
 
 def test_a_huge_transaction_passes_in_little_memory(tmp_path: Path) -> None:
-    """One transaction of more than 1 GB is one segment, and the relay stays below 300 MB."""
+    """One transaction of more than 1 GB is one segment, and the relay uses less than 300 MB."""
     with running("mysql80", max_binlog_size="1G", innodb_buffer_pool_size="256M") as server:
         database = server.fresh_database("huge")
         server.execute(

@@ -1,4 +1,4 @@
-"""The newest MySQL: tagged GTIDs in requests, in events and at the beginning of files."""
+"""The newest MySQL: tagged GTIDs in requests, in events and at the start of files."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ from tests.support.servers import Server
 pytestmark = pytest.mark.mysql97
 
 
-def test_tagged_gtids_lead_to_the_place(mysql97: Server, tmp_path: Path) -> None:
+def test_a_start_after_tagged_gtids(mysql97: Server, tmp_path: Path) -> None:
     """A start after a tagged set begins at the next transaction; a file's own tagged set is read."""
     database = mysql97.fresh_database("tagged")
     tag = "SET gtid_next = 'AUTOMATIC:orders'"

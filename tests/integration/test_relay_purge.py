@@ -1,4 +1,4 @@
-"""The relay folder stays small: what has landed goes, by the spec or by hand, and nothing is lost by it."""
+"""The relay folder stays small: landed segments are purged, by the spec or by command, and nothing is lost."""
 
 import json
 from pathlib import Path
@@ -9,8 +9,8 @@ from dmdelta.lakehouse.layout import Lakehouse
 from tests.support.task import Task
 
 
-def test_what_has_landed_is_purged_and_the_log_goes_on(mysql80, spark, tmp_path, capsys):
-    """By age while it runs, by hand between runs: silver follows, and bronze alone cannot be made anew any longer."""
+def test_landed_segments_are_purged_and_the_log_continues(mysql80, spark, tmp_path, capsys):
+    """By age during a run, by command between runs: silver follows, but the log no longer suffices to land it again."""
     task = Task(tmp_path, mysql80, mysql80.fresh_database("purge"))
     task.start_here()
     mysql80.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)", database=task.database)
@@ -41,7 +41,7 @@ def test_what_has_landed_is_purged_and_the_log_goes_on(mysql80, spark, tmp_path,
     assert ids(spark, task) == [1, 2, 3, 4, 5, 6, 7]
     assert len(segments(task)) < 4, "the run itself has purged"
 
-    # Without bronze, what was purged is missing: nobody is to take the rest for all of it.
+    # Without bronze the purged log is missing: the run fails and does not land only the rest.
     (task.root / "bronze").rename(tmp_path / "gone")
     (task.root / "dm_meta").rename(tmp_path / "gone-too")
     capsys.readouterr()

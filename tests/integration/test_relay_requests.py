@@ -1,4 +1,4 @@
-"""What a run asks of a relay process while it relays."""
+"""Requests of a run to its relay process."""
 
 import subprocess
 import sys
@@ -22,7 +22,7 @@ sys.exit(relay.main())
 
 @pytest.mark.parametrize("flavor", ["mysql80", "mariadb"])
 def test_a_relay_publishes_on_request(request: pytest.FixtureRequest, tmp_path: Path, flavor: str) -> None:
-    """A relay that would publish after an hour publishes whole transactions when asked, each of them once."""
+    """A relay that would publish after an hour publishes complete transactions on request, each exactly once."""
     server: Server = request.getfixturevalue(flavor)
     database = server.fresh_database("asked")
     server.execute("CREATE TABLE t (id INT PRIMARY KEY)", database=database)

@@ -1,4 +1,4 @@
-"""`dmdelta replay`: history applied again, to the live table, to a new one, or to make silver anew."""
+"""`dmdelta replay`: history applied again, to the live table, to a new table, or to rebuild silver."""
 
 import json
 import random
@@ -31,7 +31,7 @@ CHANGES = (
 
 
 def replay(task, capsys, *arguments, code=0):
-    """What a replay says it did; of one that fails, what it complains of."""
+    """The JSON result of a replay, or stderr if it fails."""
     capsys.readouterr()
     with task.environment():
         ended = execute(["replay", str(task.spec), *arguments, "--json"])
@@ -41,7 +41,7 @@ def replay(task, capsys, *arguments, code=0):
 
 
 class Record:
-    """What the source holds now, and where that is in its log."""
+    """What the source holds now, and its position in the log."""
 
     def __init__(self, task):
         file, offset, _ = task.server.position()
@@ -80,7 +80,7 @@ def silver_of(spark, task, name):
 
 
 def contents(spark, task, table):
-    """All of a silver table, silver's own columns too."""
+    """All of a silver table, including silver's own columns."""
     return Counter(map(str, silver_of(spark, task, f"{task.database}.{table}").collect()))
 
 
@@ -92,7 +92,7 @@ def contents(spark, task, table):
     ],
 )
 def test_a_table_as_it_was_at_a_position(shop, spark, capsys, wanted):
-    """--into is what the source held there: behind a full load, across schema changes, with and without a key."""
+    """--into gives what the source held there: after a full load, across schema changes, with and without a key."""
     task, records = shop
     for number, table in wanted:
         into = f"then.{table}_{number}"
@@ -110,7 +110,7 @@ def test_a_table_as_it_was_at_a_position(shop, spark, capsys, wanted):
 @pytest.mark.long
 @pytest.mark.timeout(1800)
 def test_twenty_positions_under_load(mysql80, spark, tmp_path, capsys):
-    """What the source held at twenty moments, each recorded while the writers stood still, is what --into makes."""
+    """--into gives what the source held at twenty positions, each recorded while the writers paused."""
     task = Task(tmp_path, mysql80, mysql80.fresh_database("replay"), mode="all", tables=TABLES)
     records = []
     with Workload(mysql80, task.database, seed=12, per_second=20, keyless=True) as work:
@@ -130,7 +130,7 @@ def test_twenty_positions_under_load(mysql80, spark, tmp_path, capsys):
 
 @pytest.mark.long
 def test_ranges_change_nothing(shop, spark, capsys):
-    """Any range of what is in silver, replayed into it, leaves every row and every version of the table as it was."""
+    """Any range that is in silver, replayed into it, leaves every row and every row version of the table unchanged."""
     task, records = shop
     rng = random.Random(5)
     before = {table: contents(spark, task, table) for table in ("customers", "orders")}
@@ -142,7 +142,7 @@ def test_ranges_change_nothing(shop, spark, capsys):
 
 
 def test_damage_in_a_range_is_put_right(shop, spark, capsys):
-    """Rows lost, stale, changed, doubled and come back from the dead are put right; the task goes on as before."""
+    """Lost, stale, changed, duplicate and undeleted rows are repaired; the task continues as before."""
     task, records = shop
     table = f"{task.database}.orders"
     place = Lakehouse(root=str(task.root)).silver(task.database, "orders")
@@ -169,8 +169,8 @@ def test_damage_in_a_range_is_put_right(shop, spark, capsys):
 
 
 @pytest.mark.long
-def test_silver_is_made_anew_from_bronze(shop, spark, capsys):
-    """--rebuild gives what was there, version by version, whatever silver has become; the log goes on behind it."""
+def test_silver_is_rebuilt_from_bronze(shop, spark, capsys):
+    """--rebuild restores every row and row version, whatever silver has become; the log resumes after it."""
     task, _ = shop
     lakehouse = Lakehouse(root=str(task.root))
     before = {table: contents(spark, task, table) for table in TABLES}
@@ -185,7 +185,7 @@ def test_silver_is_made_anew_from_bronze(shop, spark, capsys):
 
 
 def test_places_in_the_log(shop, spark):
-    """A GTID stands for its transaction, a time for the first event since, a batch for what landed with it."""
+    """A GTID stands for its transaction, a time for the first event since then, a batch for what landed with it."""
     task, records = shop
     lakehouse = Lakehouse(root=str(task.root))
     source = SourceContext(lakehouse, "t", "s1", "test", "mysql", SourceRules("s1"))
@@ -219,15 +219,15 @@ def test_places_in_the_log(shop, spark):
     ],
 )
 def test_what_cannot_be_replayed_is_refused(shop, capsys, arguments, code, reason):
-    """Each with what is wrong, before anything is written."""
+    """Each with the reason, before anything is written."""
     task, _ = shop
     assert reason in replay(task, capsys, f"--table={task.database}.orders", *arguments, code=code)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_a_running_task_stands_still_while_it_is_mended(mysql80, spark, tmp_path, capsys):
-    """It is asked to pause for what is damaged, and goes on by itself; so it does for --rebuild."""
+def test_a_running_task_is_paused_while_it_is_repaired(mysql80, spark, tmp_path, capsys):
+    """The repair pauses it and then resumes it; so does --rebuild."""
     task = Task(tmp_path, mysql80, mysql80.fresh_database("replay"), tables=TABLES)
     task.start_here()
     create_tables(mysql80, task.database, keyless=True)
@@ -254,7 +254,7 @@ def test_a_running_task_stands_still_while_it_is_mended(mysql80, spark, tmp_path
 @pytest.mark.long
 @pytest.mark.timeout(5400)
 def test_random_ranges_into_a_table_under_load(mysql80, spark, tmp_path, capsys):
-    """A hundred ranges of tables that are written all the time change nothing; in the end silver is the source."""
+    """A hundred ranges of tables under constant writes change nothing; at the end silver equals the source."""
     seldom = {"target-freshness": "10s"}  # else the task alone would keep two cores busy
     task = Task(tmp_path, mysql80, mysql80.fresh_database("replay"), mode="all", tables=TABLES, syncer=seldom)
     rng = random.Random(11)
@@ -280,6 +280,6 @@ def test_random_ranges_into_a_table_under_load(mysql80, spark, tmp_path, capsys)
 
 
 def applied(process):
-    """Up to where a running task has applied the log behind its snapshot: file and offset."""
+    """The end of the log that a running task has applied after its snapshot: file and offset."""
     ends = re.findall(r'"range applied", .*"end": "\d+/(binlog[^":]+):(\d+)"', process.whole_log())
     return (ends[-1][0], int(ends[-1][1])) if ends else ("", 0)

@@ -1,4 +1,4 @@
-"""`replay --check`: what a replay leads to is judged before any of it is written."""
+"""`replay --check`: the result of a replay is checked before any of it is written."""
 
 import json
 from collections import Counter
@@ -19,7 +19,7 @@ EMAIL = {
 
 
 class Checked:
-    """A task whose rows were written before anything was expected of them."""
+    """A task whose rows were written before it had expectations."""
 
     def __init__(self, folder, server):
         self.task = Task(folder, server, server.fresh_database("checked"), mode="all")
@@ -72,7 +72,7 @@ class Checked:
 
 
 def assert_refused(checked, spark, capsys, *arguments):
-    """What fails is reported with its counts, and silver is as it was."""
+    """The failure is reported with its counts, and silver is unchanged."""
     before = checked.contents(spark)
     message = checked.replay(capsys, *arguments, code=6)
     assert f"the replay of {checked.task.database}.orders fails expect_column_values_to_be_between" in message
@@ -119,8 +119,8 @@ def test_a_range_that_fails_is_not_written(mysql80, spark, tmp_path, capsys):
 
 
 @pytest.mark.long
-def test_a_rebuild_parts_rows_as_a_running_task_does(mysql80, spark, tmp_path, capsys):
-    """Silver has what passes, the quarantine the rest, and `quality release` knows it for its own."""
+def test_a_rebuild_quarantines_rows_as_a_running_task_does(mysql80, spark, tmp_path, capsys):
+    """Silver has the rows that pass, the quarantine the others, and `quality release` can release them."""
     checked = Checked(tmp_path, mysql80)
     checked.expect(EMAIL)
     checked.replay(capsys, "--rebuild")

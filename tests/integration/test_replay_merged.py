@@ -1,4 +1,4 @@
-"""`dmdelta replay` and `quality --replay` of merged tables: a shard's rows are its own."""
+"""`dmdelta replay` and `quality --replay` of merged tables: they affect the rows of one shard only."""
 
 import json
 from collections import Counter
@@ -58,7 +58,7 @@ class Merged:
         return json.loads(out)
 
     def contents(self, spark):
-        """All of the merged table, silver's own columns too."""
+        """All of the merged table, including silver's own columns."""
         return Counter(map(str, spark.table(self.place).collect()))
 
 
@@ -68,8 +68,8 @@ def merged(request, tmp_path_factory):
 
 
 @pytest.mark.long
-def test_a_shard_is_repaired_and_made_anew(merged, spark, capsys):
-    """Live, --rebuild by the merged table's name, and --into: the other shard's rows stay as they are."""
+def test_a_shard_is_repaired_and_rebuilt(merged, spark, capsys):
+    """Live, --rebuild by the merged table's name, and --into: the other shard's rows are unchanged."""
     task, before = merged.task, merged.contents(spark)
     assert len(before) == 7
     shard, places = f"--table={task.database}.orders_1", (f"--from={merged.places[0]}", f"--to={merged.places[3]}")
@@ -92,8 +92,8 @@ def test_a_shard_is_repaired_and_made_anew(merged, spark, capsys):
 
 
 @pytest.mark.long
-def test_a_range_of_a_shard_is_judged(merged, spark, capsys):
-    """As silver's history shows it and rebuilt from bronze: the same, for each shard by itself."""
+def test_a_range_of_a_shard_is_evaluated(merged, spark, capsys):
+    """The results from silver's history and from bronze are equal, for each shard separately."""
     places = f"--from={merged.places[0]}", f"--to={merged.places[1]}"
     parts = ("expectation", "success", "evaluated", "unexpected", "samples")
     found = [

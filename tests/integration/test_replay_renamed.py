@@ -1,4 +1,4 @@
-"""`dmdelta replay` of tables that had other names: live, into a new table, and to make silver anew."""
+"""`dmdelta replay` of renamed tables: live, into a new table, and to rebuild silver."""
 
 import json
 from collections import Counter
@@ -53,9 +53,9 @@ TABLES = ("trail", "log", "silent", "a", "b", "sack")
 
 
 class Renamed:
-    """A task whose tables change their names; what the source held on the way, by place in its log.
+    """A task whose tables are renamed; what the source held on the way, by position in its log.
 
-    It is incremental: a task with snapshots reads a table anew that was renamed while it did not run.
+    It is incremental: a task with snapshots reads a table again that was renamed while it did not run.
     """
 
     def __init__(self, folder, server):
@@ -71,7 +71,7 @@ class Renamed:
         self.task.catch_up()
 
     def record(self):
-        """The place, and the rows of each table there."""
+        """The position, and the rows of each table there."""
         server, database = self.task.server, self.task.database
         file, offset, _ = server.position()
         found = {}
@@ -95,7 +95,7 @@ class Renamed:
         return spark.table(self.lake.silver(self.task.database, table))
 
     def contents(self, spark):
-        """All of silver, silver's own columns too."""
+        """All of silver, including silver's own columns."""
         return {table: Counter(map(str, self.silver(spark, table).collect())) for table in TABLES}
 
 
@@ -125,7 +125,7 @@ def renamed(request, tmp_path_factory):
     ],
 )
 def test_a_table_as_it_was_under_any_name(renamed, spark, capsys, wanted):
-    """--into is what the source held under a name at a position, whatever the rows were called before."""
+    """--into gives what the source held under a name at a position, whatever table the rows were in before."""
     for number, table in wanted:
         place, held = renamed.records[number]
         renamed.replay(capsys, table, f"--to={place}", f"--into=then.{table}_{number}")
@@ -138,7 +138,7 @@ def test_a_table_as_it_was_under_any_name(renamed, spark, capsys, wanted):
 @pytest.mark.long
 @pytest.mark.parametrize(("pattern", "tables"), [("trail", ("trail",)), ("*", TABLES)])
 def test_silver_is_rebuilt_from_all_names(renamed, spark, capsys, pattern, tables):
-    """--rebuild gives what was there, version by version, also for a table without writes under its present name."""
+    """--rebuild restores every row and row version, also for a table without writes under its present name."""
     before = renamed.contents(spark)
     for table in {"trail", "silent", "sack"} & {*tables}:
         spark.sql(f"DELETE FROM {renamed.lake.silver(renamed.task.database, table)} WHERE v <> 'uno'")
@@ -150,7 +150,7 @@ def test_silver_is_rebuilt_from_all_names(renamed, spark, capsys, pattern, table
 
 @pytest.mark.long
 def test_damage_is_repaired_across_names(renamed, spark, capsys):
-    """A range from before a RENAME repairs the table that the rows are in now: lost, changed and risen rows."""
+    """A range from before a RENAME repairs the table that the rows are in now: lost, changed and undeleted rows."""
     before, database = renamed.contents(spark), renamed.task.database
     trail, a = renamed.lake.silver(database, "trail"), renamed.lake.silver(database, "a")
     spark.sql(f"UPDATE {trail} SET n = -1 WHERE id = 3")
@@ -167,8 +167,8 @@ def test_damage_is_repaired_across_names(renamed, spark, capsys):
 
 
 @pytest.mark.long
-def test_a_range_that_is_as_it_should_be_is_not_written(renamed, spark, capsys):
-    """Ranges across and behind the statements find nothing to repair."""
+def test_an_undamaged_range_is_not_written(renamed, spark, capsys):
+    """Ranges across and after the statements find nothing to repair."""
     places = [place for place, _ in renamed.records]
     for begin, end in ((0, 3), (2, 3)):
         for table in ("trail", "log", "b"):

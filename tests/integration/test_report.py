@@ -1,4 +1,4 @@
-"""`dmdelta report`: its facts against what was done, and its page in a real browser."""
+"""`dmdelta report`: its facts are compared with what was done, and its page is shown in a real browser."""
 
 import json
 import struct
@@ -41,7 +41,7 @@ def quickstart(spark, tmp_path_factory):
 
 
 def facts(capsys, spec, *arguments):
-    """What the report is made of."""
+    """The facts of the report."""
     capsys.readouterr()
     assert execute(["report", str(spec), *arguments, "--json"]) == 0
     return json.loads(capsys.readouterr().out)
@@ -54,7 +54,7 @@ def marks(page, figure):
 
 
 def rows_of_pixels(png):
-    """The raw rows of a PNG, as they are filtered: rows of one colour are alike."""
+    """The filtered raw rows of a PNG: rows of a single colour are equal."""
     width, height, _, kind = struct.unpack(">IIBB", png[16:26])
     data, place = b"", 8
     while place < len(png):
@@ -68,8 +68,8 @@ def rows_of_pixels(png):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS)
-def test_the_page_fits_a_phone_and_a_desk(browser, tmp_path, width, scheme):
-    """No complaint of the browser, no address asked for, nothing wider than the screen, and the picture is not blank."""
+def test_the_page_fits_a_phone_and_a_desktop(browser, tmp_path, width, scheme):
+    """No browser errors, no external request, nothing wider than the screen, and the picture is not blank."""
     path = tmp_path / "busy.html"
     path.write_text(render_page(busy_report()), encoding="utf-8")
     with shown(browser, path, width, scheme) as found:
@@ -82,7 +82,7 @@ def test_the_page_fits_a_phone_and_a_desk(browser, tmp_path, width, scheme):
 
 
 def test_the_page_fits_paper(browser, tmp_path):
-    """In print nothing scrolls: all of it is within the width of a sheet."""
+    """In print nothing scrolls: everything fits the width of a sheet."""
     path = tmp_path / "busy.html"
     path.write_text(render_page(busy_report()), encoding="utf-8")
     with shown(browser, path, PAPER) as found:
@@ -92,7 +92,7 @@ def test_the_page_fits_paper(browser, tmp_path):
 
 
 def test_each_value_has_its_mark(browser, tmp_path):
-    """As many bars and dots as the data has values, and what they are when pointed at."""
+    """As many bars and dots as the data has values, with tooltips."""
     report = busy_report()
     path = tmp_path / "busy.html"
     path.write_text(render_page(report), encoding="utf-8")
@@ -112,7 +112,7 @@ def test_each_value_has_its_mark(browser, tmp_path):
 
 
 def test_the_quickstart_has_a_page(quickstart, browser, tmp_path, capsys):
-    """Of two archives, without a server: its facts are those of the binlogs, its page shows them."""
+    """From two archives, without a server: its facts are those of the binlogs, and its page shows them."""
     path = tmp_path / "report.html"
     assert execute(["report", str(quickstart), "-o", str(path)]) == 0
     assert ": healthy" in capsys.readouterr().out
@@ -124,7 +124,7 @@ def test_the_quickstart_has_a_page(quickstart, browser, tmp_path, capsys):
     assert found["schema_change_count"] == len(found["schema_changes"]) > 0
     with shown(browser, path, 1280) as opened:
         assert sum(marks(opened.page, "rows").values()) == sum(len(stretch["rows"]) for stretch in found["rows"])
-        assert marks(opened.page, "lag") == {}  # the files are old: that says nothing
+        assert marks(opened.page, "lag") == {}  # the files are old, so their lag means nothing
         assert opened.page.locator("#tables tbody tr").count() == len(found["tables"])
         assert opened.complaints == []
 
@@ -137,15 +137,15 @@ def execute_events(capsys, spec):
     return Counter((row["source_id"], row["table"]) for row in rows if row["op"] in ("insert", "update", "delete"))
 
 
-def test_a_page_that_cannot_be_written_is_told(quickstart, tmp_path, capsys):
-    """With the exit code of what the user asked for wrongly."""
+def test_a_page_that_cannot_be_written_is_an_error(quickstart, tmp_path, capsys):
+    """With the exit code of a wrong argument."""
     assert execute(["report", str(quickstart), "-o", str(tmp_path / "no" / "report.html")]) == ConfigError.exit_code
     assert "-o" in capsys.readouterr().err
     assert execute(["report", str(quickstart), "--last", "0s"]) == 2
 
 
 def test_before_the_first_run_there_is_a_page(spark, tmp_path, capsys):
-    """It says that nothing has landed; looking makes no table."""
+    """It states that nothing has landed; reading creates no table."""
     spec = tmp_path / "spec.yml"
     source = {"source-id": "one", "binlog-dir": str(BINLOGS / "mysql")}
     spec.write_text(yaml.safe_dump({"name": "e", "sources": [source], "lakehouse": {"root": str(tmp_path / "lake")}}))
@@ -155,7 +155,7 @@ def test_before_the_first_run_there_is_a_page(spark, tmp_path, capsys):
 
 
 def test_a_live_source_has_lag_and_safe_mode(mysql80, spark, tmp_path, capsys):
-    """Ages of real changes by stage, rows by operation, a statement without its literal, a range begun anew."""
+    """Ages of real changes by stage, rows by operation, a statement without its literal, a range read again."""
     database = mysql80.fresh_database("report")
     task = Task(tmp_path, mysql80, database)
     task.start_here()

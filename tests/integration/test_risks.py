@@ -1,4 +1,4 @@
-"""Risks of a task on real servers, without Spark: what the catalogs of source and target say."""
+"""Risks of a task on real servers, without Spark, according to the catalogs of source and target."""
 
 from types import SimpleNamespace
 
@@ -21,8 +21,8 @@ def server(request):
     return request.getfixturevalue(request.param)
 
 
-def test_what_check_says_of_the_tables_of_source_and_target(server):
-    """Merged tables, and tables without a key: as the target has them, and as it would get them."""
+def test_what_check_reports_of_the_tables_of_source_and_target(server):
+    """Merged tables, and tables without a key: as they are in the target, and as the sink would create them."""
     database = server.fresh_database("risks")
     server.execute(
         "CREATE TABLE t_1 (id INT PRIMARY KEY)",
@@ -58,8 +58,8 @@ def test_what_check_says_of_the_tables_of_source_and_target(server):
     assert {findings[name].level for name in ("primary_key", "shard_keys")} == {Level.WARN}
 
 
-def test_what_check_says_of_tables_that_do_not_fit(server):
-    """Structures of both catalogs, by name; and session variables of the spec, which the server must know."""
+def test_what_check_reports_of_tables_that_do_not_fit(server):
+    """Structures of both catalogs are compared by name; the server must know the session variables of the spec."""
     database, there = server.fresh_database("risks"), server.fresh_database("there")
     server.execute(
         "CREATE TABLE fits (id INT PRIMARY KEY, v VARCHAR(9), g INT AS (LENGTH(v)) STORED)",

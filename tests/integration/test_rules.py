@@ -1,4 +1,4 @@
-"""Rules of the spec against a real server: which events reach silver, and what online DDL does to it."""
+"""Rules of the spec against a real server: which events reach silver, and how online DDL changes it."""
 
 import pytest
 import yaml
@@ -53,7 +53,7 @@ def rows(followed, database):
     ],
 )  # fmt: skip
 def test_ignored_events(follow, events, statements, left):
-    """What a filter ignores does not reach silver; what follows it does."""
+    """Events that a filter ignores do not reach silver; later events do."""
     rule = {"f": {"schema-pattern": "{db}", "table-pattern": "t", "events": events, "action": "Ignore"}}
     followed, database = follow(statements, {"filters": rule}, each=len(statements) == 3)
     assert followed.refused == {}
@@ -61,8 +61,8 @@ def test_ignored_events(follow, events, statements, left):
 
 
 @pytest.mark.parametrize("each", [False, True], ids=["in one batch", "step by step"])
-def test_a_row_that_comes_again_takes_the_place_of_the_one_whose_delete_was_left_out(follow, each):
-    """Its key is there once."""
+def test_an_insert_replaces_the_row_whose_delete_was_ignored(follow, each):
+    """Its key exists once."""
     rule = {"f": {"schema-pattern": "{db}", "table-pattern": "t", "events": ["delete"], "action": "Ignore"}}
     statements = ["DELETE FROM t WHERE id = 1", "INSERT INTO t VALUES (1, 'again', 11)"]
     followed, database = follow(statements, {"filters": rule}, each=each)
@@ -70,15 +70,15 @@ def test_a_row_that_comes_again_takes_the_place_of_the_one_whose_delete_was_left
     assert sorted(found) == [(1, "again", 11), (2, None, 20), (3, "z", None)]
 
 
-def test_a_table_that_was_renamed_goes_with_its_database(follow):
-    """No row has told its structure under the new name."""
+def test_a_renamed_table_is_dropped_with_its_database(follow):
+    """No row event has its structure under the new name."""
     followed, database = follow(["RENAME TABLE t TO u", "DROP DATABASE {db}"], {}, each=True)
     assert followed.refused == {}
     assert followed.silver(database, "u").isEmpty()
 
 
 def test_a_filter_that_stops(follow):
-    """Error stops the table ahead of the statement, which is named."""
+    """Error stops the table before the statement; the message contains it."""
     rule = {"f": {"schema-pattern": "{db}", "events": ["drop column"], "action": "Error"}}
     followed, database = follow(["ALTER TABLE t DROP b"], {"filters": rule})
     (error,) = followed.refused.values()
@@ -111,7 +111,7 @@ def test_expression_filters(follow):
 )
 @pytest.mark.parametrize("sequence", [GH_OST, PT_OSC], ids=["gh-ost", "pt-osc"])
 def test_online_ddl(follow, mysql80, sequence, each):
-    """The tool's steps under writes: its tables are not in silver, and the real one changes at the cut-over."""
+    """The tool's steps under writes: silver lacks its tables, and the real table changes at the cut-over."""
     followed, database = follow(sequence.strip().splitlines(), {}, each=each)
     assert followed.refused == {}
     assert followed.differences(mysql80, database, "t") == []

@@ -54,7 +54,7 @@ class Log:
 
 @pytest.mark.parametrize(("server", "flavor"), [("mysql80", "mysql"), ("mariadb", "mariadb")])
 def test_one_row_per_structure(server, flavor, request, spark, tmp_path):
-    """Over batches and restarts. After a statement on a table its next rows have a structure again."""
+    """Over batches and restarts. After a statement on a table, its structure is recorded again with its next rows."""
     log = Log(request.getfixturevalue(server), flavor, spark, tmp_path)
     log.catch_up(
         "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(9))",

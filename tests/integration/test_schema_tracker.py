@@ -1,4 +1,4 @@
-"""The structures that statements lead to, against information_schema of real servers after each statement."""
+"""The structures after each statement are compared with information_schema of real servers."""
 
 from collections import defaultdict
 from dataclasses import replace
@@ -128,7 +128,7 @@ STATEMENTS = [
     (EVERY, "DROP TABLE kinds, s RESTRICT"),
 ]  # fmt: skip
 UNKNOWN_NULL = {"mysql57": ("timestamp",)}
-"""Whether a TIMESTAMP may be NULL is a setting's decision in 5.7."""
+"""In 5.7 a setting decides whether a TIMESTAMP may be NULL."""
 
 
 def _seen(column: Column, server: str) -> Column:
@@ -151,7 +151,7 @@ def _tables(server: Server, databases: tuple[str, str], found: list[TableSchema]
 
 @pytest.mark.parametrize("kind", EVERY)
 def test_statements(kind: str, request: pytest.FixtureRequest) -> None:
-    """After every statement, what it makes of the structures is what the server says."""
+    """After every statement the tracked structures equal the server's."""
     server: Server = request.getfixturevalue(kind)
     databases = server.fresh_database("tracked"), server.fresh_database("other")
     tracker, ran, wrong = Structures(charsets=dict.fromkeys(databases, "utf8mb4")), 0, list[str]()

@@ -1,4 +1,4 @@
-"""Where the passwords of a task are not: in what it writes, what it says, its processes' command lines, their children."""
+"""A task's passwords do not appear in its files, its output, or its processes' and their children's command lines."""
 
 import contextlib
 import os
@@ -43,7 +43,7 @@ def task(mysql80, mariadb, tmp_path, monkeypatch):
 
 
 def family(pid):
-    """The process ids of a session's processes: Java, its workers, relays in sessions of their own, and theirs."""
+    """The process ids of a session's processes: Java, its workers, relays in sessions of their own, and children."""
     parents = {}
     for place in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -64,7 +64,7 @@ def of_process(pid, what):
 
 
 def written(folder):
-    """All that stands in files, those of Parquet as values."""
+    """The contents of all files; of Parquet files their values."""
     for place in sorted(folder.rglob("*")):
         if place.is_file():
             yield place, place.read_bytes()
@@ -81,7 +81,7 @@ def assert_nowhere(task, *texts):
 
 
 def lock_out(server):
-    """Another password, and the sessions that had the old one end."""
+    """Change the password, and end the sessions that used the old one."""
     server.execute(f"ALTER USER '{server.user}'@'%' IDENTIFIED BY 'an0ther-{server.password[::-1]}'")
     for (number,) in server.query(
         "SELECT id FROM information_schema.processlist WHERE user = %s", arguments=(server.user,)
@@ -91,7 +91,7 @@ def lock_out(server):
 
 
 def test_passwords_are_nowhere(task, spark, capfd):
-    """While a task loads, follows, sinks and validates, when its relay is locked out, and in what other commands say."""
+    """While a task loads, follows, sinks and validates, when its relay's log-in fails, and in output of commands."""
     server, secrets = task.server, [task.server.password.encode(), task.target.password.encode()]
     with task.environment():
         for command in ("check", "run"):
@@ -122,7 +122,7 @@ def test_passwords_are_nowhere(task, spark, capfd):
 
 
 def test_a_plan_of_spark_does_not_show_the_password(mysql80, spark, capfd):
-    """The readers of chunks get it in an option, which Spark blacks out; so do its page and its log."""
+    """The readers of chunks get it in an option, which Spark redacts; so do its web page and its log."""
     database = mysql80.fresh_database("secret")
     mysql80.execute("CREATE TABLE t (id INT PRIMARY KEY)", database=database)
     endpoint = endpoint_of(mysql80)

@@ -1,4 +1,4 @@
-"""The test servers themselves: they start, log rows, restart, and are never left behind."""
+"""The test servers themselves: they start, log rows, restart, and always end with the tests."""
 
 import os
 import signal
@@ -39,7 +39,7 @@ def test_the_account_of_dmdelta_may_not_write(server: Server) -> None:
 
 
 def test_overrides_and_restart_keep_the_data() -> None:
-    """Options given at the start or at a restart hold, and the data stay."""
+    """Options given at the start or at a restart are in effect, and the data are kept."""
     with running("mysql80", binlog_row_image="MINIMAL", gtid_mode=None, enforce_gtid_consistency=None) as server:
         assert server.query("SELECT @@binlog_row_image, @@gtid_mode") == (("MINIMAL", "OFF"),)
         server.execute("CREATE DATABASE kept")

@@ -1,4 +1,4 @@
-"""Shard merge: two servers with two shards each become one silver table, whatever becomes of their structures."""
+"""Shard merge: two servers with two shards each become one silver table, however their structures change."""
 
 import pytest
 
@@ -16,7 +16,7 @@ LATER_SHARD = 5
     ],
 )
 def test_scenarios(mysql80, mysql80_too, spark, tmp_path, mode, names):
-    """Silver is the union of the shards, and no lock is left, at the end of every scenario: of those that no sink follows.
+    """Silver is the union of the shards, and no lock is left, at the end of every scenario that no sink follows.
 
     The others have a sink in test_shard_sink.py.
     """
@@ -28,8 +28,8 @@ def test_scenarios(mysql80, mysql80_too, spark, tmp_path, mode, names):
 
 
 @pytest.mark.long
-def test_nobody_else_waits(mysql80, mysql80_too, spark, tmp_path):
-    """While shards wait, under load, landing and the other shards go on; the last shard lets all go on."""
+def test_other_tables_do_not_wait(mysql80, mysql80_too, spark, tmp_path):
+    """While shards wait, under load, landing and the other shards continue; the last shard releases all."""
     (case,) = [case for case in read_cases("pessimistic") if case.name == "add_a_shard_lags"]
     merge = ShardMerge((mysql80, mysql80_too), tmp_path, "pessimistic", [case])
     bronze = merge.lake.bronze
@@ -60,7 +60,7 @@ def test_nobody_else_waits(mysql80, mysql80_too, spark, tmp_path):
 
 @pytest.mark.long
 def test_a_shard_with_other_columns_joins_when_they_agree(mysql80, mysql80_too, spark, tmp_path):
-    """A shard that the allow-list lets in later, with a column of its own, stops alone, until the column is gone."""
+    """A shard that the allow-list adds later, with a column of its own, stops alone until the column is dropped."""
     (case,) = [case for case in read_cases("pessimistic") if case.name == "add_in_turn"]
     merge = ShardMerge((mysql80, mysql80_too), tmp_path, "pessimistic", [case])
     with environment(merge):

@@ -1,4 +1,4 @@
-"""A shard that waits for another one and is reloaded by an ad-hoc snapshot meanwhile: one source, a real target."""
+"""An ad-hoc snapshot reloads a shard that waits for another one: one source, a real target."""
 
 import random
 
@@ -19,7 +19,7 @@ DROP = ("ALTER TABLE t DROP v", None)
 
 
 class Waiting:
-    """A log in which the first shard waits at its statement, is read by a snapshot, and alters itself again."""
+    """A log in which the first shard waits at its statement, is read by a snapshot, and then has another ALTER."""
 
     def __init__(self, server):
         self.server, self.database, self.runs = server, server.fresh_database("waiting"), 0
@@ -71,7 +71,7 @@ def apply(sink, end):
 
 
 def finish(sink, log):
-    """To the end of the log: a shard may wait until the other one has continued."""
+    """Apply to the end of the log; a shard may wait until the other one has continued."""
     apply(sink, log.end)
     for _ in log.statements:
         sink.resume_shards(lambda: False)
@@ -80,7 +80,7 @@ def finish(sink, log):
 
 
 def test_its_rows_are_replaced_when_it_continues(waiting):
-    """The snapshot has a column that the target gets with the other shard: until then the target keeps the old rows."""
+    """The snapshot has a column that the target gets from the other shard: until then the target keeps the old rows."""
     sink = waiting.open()
     apply(sink, waiting.held_at)
     waiting.damage()
@@ -104,7 +104,7 @@ def test_its_rows_are_replaced_when_it_continues(waiting):
         CrashPoint.SINK_RESYNCED,
     ],
 )
-def test_a_crash_on_the_way(waiting, monkeypatch, tmp_path, point):
+def test_a_crash_around_the_reload(waiting, monkeypatch, tmp_path, point):
     """Before, in and after the reload: the next run repeats it, or what follows it, and has each row once."""
     sink = waiting.open()
     apply(sink, waiting.held_at)
@@ -124,7 +124,7 @@ def test_a_crash_on_the_way(waiting, monkeypatch, tmp_path, point):
 
 
 def test_a_stop_in_the_reload(waiting):
-    """The shard stays held where the rows of the snapshot precede its log; the next run begins there."""
+    """The shard stays held at the snapshot's position, before its log; the next run starts there."""
     sink = waiting.open()
     apply(sink, waiting.waiting_at)
     (reload,) = waiting.log.reloads
@@ -138,8 +138,8 @@ def test_a_stop_in_the_reload(waiting):
     assert union_of(waiting.server, waiting.database, [waiting.log]) == []
 
 
-def test_rows_that_nothing_tells_apart(waiting):
-    """They stay in the target, which also has the log behind the snapshot: safe mode repeats it."""
+def test_rows_without_a_shard_column(waiting):
+    """They stay in the target, which also has the log after the snapshot: safe mode repeats it."""
     log, feed = MemoryLog.of(0, random.Random(2), shards=1), ReloadFeed()
     (shard,) = log.shards.values()
     for _ in range(3):
@@ -158,7 +158,7 @@ def test_rows_that_nothing_tells_apart(waiting):
 
 
 def test_without_a_shard_mode(waiting):
-    """What is held would never be executed: the sink says what to do."""
+    """The held statement would never be executed: the sink's error says what to do."""
     sink = waiting.open()
     apply(sink, waiting.waiting_at)
     sink.end(orderly=True)

@@ -1,4 +1,4 @@
-"""Shards of two sources at random moments, with stops, kills and errors at each step: the target is their union."""
+"""Shards of two sources change at random moments, with stops, kills and errors: the target is their union."""
 
 import random
 import time
@@ -68,7 +68,7 @@ class Run:
             sink.end(orderly=orderly)
 
     def kill(self):
-        """Nothing is written any more."""
+        """Write nothing more."""
         for sink in self.sinks:
             sink.dispatcher.end(10)
             sink.flusher.end()
@@ -77,7 +77,7 @@ class Run:
 
 
 def write(chance, logs, changes, snapshots=0.0):
-    """Each shard makes all changes in order, at moments of its own, with row changes and snapshots in between."""
+    """Each shard makes all changes in order, at random moments, with row changes and snapshots in between."""
     left = [(log, shard, list(changes)) for log in logs for shard in log.shards.values()]
     for log, shard, _ in left:
         for _ in range(5):
@@ -104,7 +104,7 @@ SEEDS = [
     pytest.param(seed, target, marks=pytest.mark.long if seed else ())
     for seed, target in zip(range(25), cycle(("mariadb", "mysql80")), strict=False)
 ]
-"""Random work, and the server that it is executed on: one for each seed, as work of any seed is like another's."""
+"""Random work and the server that executes it: one server per seed, because work of all seeds is similar."""
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ def execute(chance, start, armed, points):
 @pytest.mark.parametrize("mode", list(Mode))
 @pytest.mark.parametrize(("seed", "server"), SEEDS, indirect=["server"])
 def test_the_union_of_the_shards(server, armed, mode, seed):
-    """Whatever is stopped, killed or refused in between, and wherever the two sinks are."""
+    """Whatever is stopped, killed or refused in between, and whatever positions the two sinks have."""
     chance, database = random.Random(seed), server.fresh_database("union")
     logs = [MemoryLog.of(number, chance) for number in (1, 2)]
     write(chance, logs, CHANGES)
@@ -152,7 +152,7 @@ def test_the_union_of_the_shards(server, armed, mode, seed):
 @pytest.mark.parametrize("mode", list(Mode))
 @pytest.mark.parametrize(("seed", "server"), SEEDS, indirect=["server"])
 def test_shards_are_reloaded_meanwhile(server, armed, mode, seed, sources):
-    """Ad-hoc snapshots of shards, before, between and after their statements: also of those that wait."""
+    """Ad-hoc snapshots of shards, before, between and after their statements, also of waiting shards."""
     chance, database = random.Random(seed), server.fresh_database("union")
     logs = [MemoryLog.of(number, chance) for number in range(sources)]
     write(chance, logs, CHANGES, snapshots=0.3)

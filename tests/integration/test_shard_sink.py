@@ -1,4 +1,4 @@
-"""Shard DDL with a sink: silver and the target's merged table are the union of the shards, whatever becomes of their structures.
+"""Shard DDL with a sink: silver and the target's merged table are the union of the shards, whatever their structures.
 
 The scenarios that a target cannot follow are in test_shard_merge.py.
 """
@@ -15,7 +15,7 @@ NUMBERS = {
     name: number for number, name in enumerate(dict.fromkeys(case.name for mode in MODES for case in read_cases(mode)))
 }
 SCENARIOS = [(mode, part, TARGETS[(part + place) % 2]) for place, mode in enumerate(MODES) for part in range(PARTS)]
-"""Each scenario with each of its modes. One of both modes is the same part of both, so each mode has another target:
+"""Each scenario with each of its modes. Both modes of a scenario are in the same part, so each has another target:
 
 scenario and mode, scenario and target, mode and target are covered in pairs.
 """
@@ -27,18 +27,18 @@ def cases_of(mode):
 
 @pytest.fixture
 def servers(mysql80, mysql80_too, spark):
-    """The servers of the shards; Spark is up."""
+    """The servers of the shards; Spark is running."""
     return mysql80, mysql80_too
 
 
 @pytest.fixture
 def target(request):
-    """The server that is named."""
+    """The server of that name."""
     return request.getfixturevalue(request.param)
 
 
 def play(merge, spark):
-    """Have a task go through scenarios, and compare silver and the target."""
+    """Run scenarios on a task, and compare silver and the target."""
     with environment(merge):
         merge.play()
         merge.assert_sunk()
@@ -62,6 +62,6 @@ def test_scenarios(servers, target, spark, tmp_path, mode, part):
 @pytest.mark.long
 @pytest.mark.parametrize(("mode", "target"), [*zip(MODES, TARGETS, strict=True)], indirect=["target"])
 def test_restart_at_each_step(servers, target, spark, tmp_path, mode):
-    """A new start after every single statement of several scenarios ends the same."""
+    """A restart after each statement of several scenarios gives the same result."""
     cases = [case for case in cases_of(mode) if case.name in STEPWISE]
     play(ShardMerge(servers, tmp_path, mode, cases, each=True, target=target), spark)

@@ -1,4 +1,4 @@
-"""The sink on real servers: a tangled workload ends with target = source, whatever is killed."""
+"""The sink on real servers: after a tangled workload the target equals the source, whatever is killed."""
 
 import os
 import pickle
@@ -23,14 +23,14 @@ from tests.support.sinking import SOURCE, Sinking, table_differences, target_of
 
 POINTS = [point for point in CrashPoint if point.name.startswith("SINK") and point is not CrashPoint.SINK_RESYNCED]
 STATEMENTS = [CrashPoint.SINK_BEFORE_STATEMENT, CrashPoint.SINK_AFTER_STATEMENT]
-"""Passed at the log's begin only."""
+"""Passed at the start of the log only."""
 UNTIED = (CrashPoint.SINK_BEFORE_CREATE, CrashPoint.SINK_AFTER_CREATE)
-"""Only passed where tables are missing: the kills have triggers on theirs."""
+"""Only passed where tables are missing: the other kills have tables with triggers."""
 RELOADS = (CrashPoint.SINK_RELOAD_EMPTIED, CrashPoint.SINK_RELOAD_EXECUTED)
 """Only passed with an ad-hoc snapshot: see `test_sink_ad_hoc`."""
 
 KILLS = STATEMENTS + [point for point in POINTS if point not in (*UNTIED, *STATEMENTS, *RELOADS)]
-"""In an order in which each is passed: every run's end drains and flushes, whatever is left to be executed."""
+"""In an order in which each is passed: the end of every run drains and flushes, however little is left to execute."""
 AROUND_COMMITS = (CrashPoint.SINK_AFTER_COMMIT, CrashPoint.SINK_MID_FLUSH, CrashPoint.SINK_AFTER_FLUSH)
 
 
@@ -89,7 +89,7 @@ def test_images_with_some_columns(mysql80, target, spark, tmp_path, image):
     indirect=True,
 )
 def test_without_records_all_is_executed_again(mysql80, target, spark, tmp_path, caplog):
-    """The target's metadata are gone: safe mode brings tables with a key to the source, and warns of the one without."""
+    """The target's metadata are lost: safe mode repairs tables with a key, and warns of the one without."""
     database = write(mysql80, 2, 60, statements=False)
     settings = SinkSettings(target_of(target), f"dm_{database}", workers=4, batch=10, flush_interval=1.0)
     sinking = Sinking(spark, tmp_path, mysql80, [database], settings)
@@ -109,9 +109,9 @@ def test_without_records_all_is_executed_again(mysql80, target, spark, tmp_path,
     ("seed", "target"), [*zip(range(1, 6), cycle(("mariadb", "mysql80_too")), strict=False)], indirect=["target"]
 )
 def test_any_number_of_workers(mysql80, target, spark, tmp_path, seed, monkeypatch):
-    """1, 4 and 16 workers, compacting or not, merging or not, rows side by side or not: target = source.
+    """1, 4 and 16 workers, compacting or not, merging or not, rows in parallel or not: target = source.
 
-    Each seed has one target: work of any seed is like another's.
+    Each seed has one target, because work of all seeds is similar.
     """
     database, server = write(mysql80, seed, 150), target_of(target)
     sinking = Sinking(spark, tmp_path, mysql80, [database], SinkSettings(server, f"dm_{database}"))
@@ -142,7 +142,7 @@ def watched(target, database):
 
 @pytest.fixture
 def recorded(mysql80, target, spark, tmp_path):
-    """A range of changes as Spark makes them, for sinks in processes of their own, and how many rows it changes."""
+    """A range of changes as Spark computes them, for sinks in other processes, and the number of its row changes."""
     database = write(mysql80, 3, 120, statements=False)
     watched(target, database)
     settings = SinkSettings(target_of(target), f"dm_{database}", 4, batch=5, compact=False, flush_interval=0.05)
@@ -151,7 +151,7 @@ def recorded(mysql80, target, spark, tmp_path):
 
 @pytest.fixture
 def many(mysql80, target, spark, tmp_path):
-    """The same of rows that are inserted in large transactions, which the sink handles side by side."""
+    """The same for rows inserted in large transactions, which the sink executes in parallel."""
     database = mysql80.fresh_database("many")
     mysql80.execute(*tangles.TABLES.values(), database=database)
     for first in range(0, 12000, 200):
@@ -163,7 +163,7 @@ def many(mysql80, target, spark, tmp_path):
 
 
 def recording(source, spark, folder, database, settings, *, every):
-    """Land and record; slices end behind each `every`th transaction, so that points between them are passed."""
+    """Land and record; slices end after each `every`th transaction, so that the points between slices are passed."""
     sinking = Sinking(spark, folder, source, [database], settings)
     sinking.land()
     rows = sinking.pipeline.bronze(SOURCE)
@@ -184,7 +184,7 @@ def recording(source, spark, folder, database, settings, *, every):
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("target", ["mariadb", pytest.param("mysql80_too", marks=pytest.mark.long)], indirect=True)
 def test_a_kill_at_each_point_repeats_nothing(mysql80, target, recorded, tmp_path):
-    """SIGKILL at each named point, one after the other, then an end: target = source, each row change executed once."""
+    """SIGKILL at each named point in turn, then a complete run: target = source, each row change executed once."""
     database, counts, changes = recorded
     file = tmp_path / "recorded"
     file.write_bytes(pickle.dumps(changes))
@@ -200,7 +200,7 @@ def test_a_kill_at_each_point_repeats_nothing(mysql80, target, recorded, tmp_pat
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("target", ["mysql80_too", "mariadb"], indirect=True)
 def test_kills_among_rows_side_by_side_repeat_nothing(mysql80, target, many, tmp_path):
-    """SIGKILL before, within and behind transactions of many rows: each row is inserted once."""
+    """SIGKILL before, within and after transactions of many rows: each row is inserted once."""
     database, counts, changes = many
     file = tmp_path / "recorded"
     file.write_bytes(pickle.dumps(changes))
@@ -213,11 +213,11 @@ def test_kills_among_rows_side_by_side_repeat_nothing(mysql80, target, many, tmp
 
 
 @pytest.mark.parametrize("target", ["mysql80_too"], indirect=True)
-def test_kills_around_a_table_that_is_made(mysql80, target, recorded, tmp_path):
-    """SIGKILL before and behind the CREATE TABLE of what the target lacks: it is made, and filled, all the same."""
+def test_kills_around_the_creation_of_a_table(mysql80, target, recorded, tmp_path):
+    """SIGKILL before and after the CREATE TABLE of a missing target table: the next run creates and fills it."""
     database, _, changes = recorded
     file = tmp_path / "recorded"
-    # A log that begins behind the source's own CREATE TABLE.
+    # A log that begins after the source's own CREATE TABLE.
     file.write_bytes(pickle.dumps(replace(changes, survey=replace(changes.survey, statements=[]))))
     target.execute(f"DROP DATABASE {database}")
     for number, point in enumerate(UNTIED):
@@ -228,7 +228,7 @@ def test_kills_around_a_table_that_is_made(mysql80, target, recorded, tmp_path):
 
 @pytest.mark.parametrize("target", ["mysql80_too"], indirect=True)
 def test_a_kill_behind_an_xa_commit_repeats_nothing(mysql80, target, spark, tmp_path):
-    """Rows that were prepared slices before they took effect are known as executed until they have been read past."""
+    """Rows prepared slices before their commit are recorded as executed until the checkpoint has passed them."""
     database = mysql80.fresh_database("xa")
     insert = "INSERT INTO plain (id) VALUES ({})"
     prepared = ("XA START 'x'", insert.format(1), insert.format(2), "XA END 'x'", "XA PREPARE 'x'")
@@ -248,7 +248,7 @@ def test_a_kill_behind_an_xa_commit_repeats_nothing(mysql80, target, spark, tmp_
 
 
 def written(target, database):
-    """How often rows of each table were written, as its triggers have counted."""
+    """How often rows of each table were written, according to its triggers."""
     return dict(target.query(f"SELECT t, count(*) FROM {database}.writes GROUP BY t"))
 
 

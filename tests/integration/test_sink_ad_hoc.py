@@ -1,4 +1,4 @@
-"""Ad-hoc snapshots, tables that join, and routes that extract columns: the target gets what silver gets."""
+"""Ad-hoc snapshots, tables that join, and routes that extract columns: the target gets the same rows as silver."""
 
 import json
 import random
@@ -56,7 +56,7 @@ def task(mysql80, mariadb, tmp_path):
 
 
 def test_tables_join_and_are_read_again(task, spark, capsys):
-    """A joining table arrives; a damaged table with and one without a key are replaced; the log continues on both."""
+    """A joining table arrives; a damaged table with a key and one without are replaced; the log resumes on both."""
     task.tables = ("t", "bag")
     task.catch_up()
     assert_same(task, "t", "bag")
@@ -90,7 +90,7 @@ def test_tables_join_and_are_read_again(task, spark, capsys):
 
 
 def test_a_task_that_loads_is_reset(task, spark):
-    """--remove-meta of task-mode all: rows that the log lacks are replaced, without duplicates, by values as the log's."""
+    """--remove-meta of task-mode all: rows that the log lacks are replaced, without duplicates, by the log's values."""
     task.catch_up()
     task.server.execute(
         "DELETE FROM t WHERE id = 1",
@@ -102,7 +102,7 @@ def test_a_task_that_loads_is_reset(task, spark):
     )
     task.catch_up("--remove-meta")
     assert_same(task, *TABLES)
-    # Documents that the snapshot has read, from the log.
+    # Documents that the snapshot has read, again from the log.
     logged = "INSERT INTO docs SELECT id + 10, j FROM docs"
     task.server.execute("UPDATE pairs SET n = 9", "INSERT INTO bag VALUES (4, 'v')", logged, database=task.database)
     task.catch_up()
@@ -111,7 +111,7 @@ def test_a_task_that_loads_is_reset(task, spark):
 
 
 def test_a_table_is_renamed_before_it_is_read(task, spark, monkeypatch):
-    """The snapshot is planned again without it; its rows and those of the others arrive, in silver and in the target."""
+    """The snapshot is planned again without it; its rows and the others' arrive, in silver and in the target."""
     task.catch_up()
     snapshot(task, "t", "pairs")
     plan, renamed = ChunkStore.plan, "RENAME TABLE pairs TO couples"
@@ -133,7 +133,7 @@ def test_a_table_is_renamed_before_it_is_read(task, spark, monkeypatch):
 
 @pytest.mark.long
 def test_columns_that_a_route_extracts(task, spark):
-    """Shards with the same keys: the table that the source's CREATE TABLE makes gets the columns, also in its keys."""
+    """Shards with the same keys: the sink creates the table with the extracted columns, also in its keys."""
     database = task.database
     rule = {"schema-pattern": database, "table-pattern": "shard_*", "target-schema": database, "target-table": "merged"}
     extracts = {"extract-table": {"table-regexp": "shard_(.*)", "target-column": "shard"}}
@@ -156,7 +156,7 @@ def test_columns_that_a_route_extracts(task, spark):
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_a_kill_in_a_reload_repeats_it_whole(task, spark):
+def test_a_kill_during_a_reload_repeats_all_of_it(task, spark):
     """SIGKILL after the rows are deleted, and before the target records the reload: the next run has every row once."""
     task.catch_up()
     task.target.execute("DELETE FROM t", "INSERT INTO bag VALUES (1, 'x')", database=task.database)
@@ -172,7 +172,7 @@ def test_a_kill_in_a_reload_repeats_it_whole(task, spark):
 
 
 RENAMES = 8
-"""In a round. Each of them is a barrier for silver and the sink."""
+"""Per round. Each of them is a barrier for silver and the sink."""
 
 
 class Work(threading.Thread):
@@ -227,7 +227,7 @@ class Work(threading.Thread):
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_random_work_with_snapshots_joining_tables_and_renames(mysql80, mariadb, spark, tmp_path, capsys, seed):
-    """Nothing differs on the target after it, and after damage exactly the damaged rows do."""
+    """The target equals the source after it; after damage, exactly the damaged rows differ."""
     task = SinkTask(tmp_path, mysql80, mysql80.fresh_database("adhoc"), mode="all", target=mariadb)
     counted = "(id INT AUTO_INCREMENT PRIMARY KEY, v INT)"
     mysql80.execute(

@@ -1,4 +1,4 @@
-"""The sink's checkpoint in the target's dm_meta: points of DM's kinds, an end after an error, an earlier layout."""
+"""The sink's checkpoint in the target's dm_meta: DM's kinds of points, the end after an error, an earlier layout."""
 
 import threading
 import time
@@ -30,7 +30,7 @@ def at(offset):
 
 
 class Run:
-    """A run of two workers whose changes are given by hand; `fails` and `waits` are its tables."""
+    """A run of two workers with given changes; `fails` and `waits` are its tables."""
 
     def __init__(self, server):
         self.server, self.database = server, server.fresh_database("points")
@@ -90,8 +90,8 @@ def run(request):
     return Run(request.getfixturevalue(request.param))
 
 
-def test_after_an_error_the_other_workers_execute_what_they_have(run):
-    """One worker fails, another waits for a lock: the exit point is written after it, with the table's own point."""
+def test_after_an_error_the_other_workers_execute_their_changes(run):
+    """One worker fails, another waits for a lock: then the exit point is written, with the table's own point."""
     run.slice(at(4), at(100), ("waits", 1), ("fails", 2))
     assert run.dispatcher.drain(PushedPoint(at(100), at(100)), 20.0)
     first, second = run.keys_of_the_other_worker()
@@ -114,7 +114,7 @@ def test_after_an_error_the_other_workers_execute_what_they_have(run):
     )
 
 
-def test_a_stop_in_order_has_one_point(run):
+def test_an_orderly_stop_has_one_point(run):
     """All workers are drained: global point, table points and exit point are the same."""
     run.slice(at(4), at(100), ("waits", 1))
     assert run.end(at(100), orderly=True)
@@ -123,7 +123,7 @@ def test_a_stop_in_order_has_one_point(run):
 
 
 def test_a_worker_that_fails_while_it_is_drained(run):
-    """The stop raises its error; the exit point is written all the same, and the next run has safe mode up to it."""
+    """The stop raises the worker's error and still writes the exit point; the next run has safe mode up to it."""
     run.slice(at(4), at(100), ("waits", 1))
     assert run.dispatcher.drain(PushedPoint(at(100), at(100)), 20.0)
     run.slice(at(100), at(200), ("fails", 1))
@@ -142,7 +142,7 @@ EARLIER = (
     "reason VARCHAR(16) NOT NULL, "
     "updated_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP)"
 )
-"""As dmdelta created it before it had table points."""
+"""As dmdelta created it before version with table points."""
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ EARLIER = (
     ["mysql80_too", "mariadb", pytest.param("tidb", marks=[pytest.mark.tidb, pytest.mark.long])],
 )
 def test_an_earlier_layout_is_taken_over(request, server):
-    """Position and intent of each source stay; an exit point from before hand-over was in order counts as unknown."""
+    """Each source keeps position and intent; an exit point from before hand-over was ordered is not final."""
     server = request.getfixturevalue(server)
     target, schema = target_of(server), server.fresh_database("earlier")
     first, second = (Metadata(schema, "t", source, "run") for source in ("s1", "s2"))

@@ -1,4 +1,4 @@
-"""A sink on a real server, without Spark: when the checkpoint is written with either flush, and what the run shows."""
+"""A sink on a real server, without Spark: when either flush writes the checkpoint, and the metrics of the run."""
 
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -103,7 +103,7 @@ def test_a_synchronous_flush_after_every_slice(opened):
 
 
 def test_the_interval_of_a_synchronous_sink_is_changed(opened):
-    """Nothing is written within the long interval; with a short one, the next slice or the idle source is flushed."""
+    """Nothing is written within the long interval; with a short one, the next slice or an idle source is flushed."""
     run = opened(synchronous=True, flush_interval=NEVER)
     run.apply(100, 300)
     assert run.stored() is None
@@ -137,7 +137,7 @@ def test_keys_are_purged_without_a_further_change(opened):
 
 
 def test_a_key_that_only_the_target_lacks_is_logged(opened):
-    """With the first change of the table: its name, the consequence and the next step; not of tables with a key."""
+    """With the first change of the table: its name, the consequence and the next step; not for tables with a key."""
     run = opened()
     run.server.execute("CREATE TABLE bare (id INT)", database=run.database)
     with logged("dmdelta.sink.target") as told:

@@ -13,8 +13,8 @@ from dmdelta.sink.target.metadata import Metadata
 from tests.support.sinking import target_of
 
 
-def test_what_is_written_last_of_a_place_stays(mysql80):
-    """An interval that ends while a stop, or a statement's intent, is written says nothing of the same place again."""
+def test_the_last_write_of_a_position_is_kept(mysql80):
+    """An interval that ends while a stop or a statement's intent is written does not write the same position again."""
     server, at = target_of(mysql80), Position(1, "binlog.000001", 100)
     metadata = Metadata(mysql80.fresh_database("flusher"), "t", "s1", "run")
     with session(server) as connection:

@@ -1,4 +1,4 @@
-"""What a log may hold besides plain transactions, and how a sink may be set up: the target is as the source."""
+"""Logs with more than plain transactions, and the settings of a sink: the target equals the source."""
 
 import re
 
@@ -26,7 +26,7 @@ def task(mysql80, target, tmp_path):
 
 
 def assert_same(task, *tables):
-    """The tables are as the source's, with rows, and there are no others."""
+    """The tables equal the source's, have rows, and are the only ones."""
     assert sorted(name for (name,) in task.target.query("SHOW TABLES", task.database)) == sorted(tables)
     for table in tables:
         assert task.server.query(f"SELECT count(*) FROM {table}", task.database)[0][0]
@@ -44,7 +44,7 @@ COMPRESSED = (
 
 
 def test_xa_and_compressed_transactions(task, spark):
-    """XA counts from its commit: in a later run, and never if it is rolled back. A compressed transaction is between."""
+    """XA takes effect with its commit, in a later run; never after a rollback. A compressed transaction is between."""
     task.server.execute(*TABLE, database=task.database)
     for name, key in (("kept", 10), ("gone", 20)):
         task.server.execute(
@@ -57,7 +57,7 @@ def test_xa_and_compressed_transactions(task, spark):
         )
     task.server.execute(*COMPRESSED, database=task.database)
     task.catch_up()
-    assert_same(task, "t")  # what is prepared is seen by nobody
+    assert_same(task, "t")  # prepared rows are not visible
     assert_tables_equal_source(spark, task, ["t"])
     task.server.execute("XA COMMIT 'kept'", "XA ROLLBACK 'gone'", database=task.database)
     task.catch_up()
@@ -67,7 +67,7 @@ def test_xa_and_compressed_transactions(task, spark):
 
 
 def test_renames_there_and_back(task, spark, capsys):
-    """In one range, with rows under both names. A table of the target that has the new name stops the sink."""
+    """In one range, with rows under both names. A table of the target with the new name stops the sink."""
     there, back = "RENAME TABLE t TO moved", "RENAME TABLE moved TO t"
     task.server.execute(*TABLE, "CREATE TABLE other (id INT PRIMARY KEY)", database=task.database)
     for number in range(3):
@@ -103,8 +103,8 @@ def test_an_online_schema_change_alters_the_real_table(task, sequence):
 
 
 @pytest.mark.long
-def test_an_operator_leaves_out_what_the_target_refuses(task, capsys):
-    """The error names row and position; `binlog skip` there, and the sink goes on behind it."""
+def test_an_operator_skips_what_the_target_refuses(task, capsys):
+    """The error names row and position; after `binlog skip` there, the sink continues after it."""
     task.server.execute(*TABLE, database=task.database)
     task.catch_up()
     task.target.execute("INSERT INTO t VALUES (9, 'mine', 0)", database=task.database)
@@ -125,8 +125,8 @@ def test_an_operator_leaves_out_what_the_target_refuses(task, capsys):
 
 
 @pytest.mark.long
-def test_checked_foreign_keys_are_kept(task):
-    """Parents and children change in turns, over many workers: the target never refuses a row."""
+def test_foreign_key_checks_are_satisfied(task):
+    """Parents and children change alternately, over many workers: the target never refuses a row."""
     task.sink = {"foreign-key-checks": True, "worker-count": 8, "batch": 2}
     task.server.execute(
         "CREATE TABLE parent (id INT PRIMARY KEY, n INT)",
@@ -155,7 +155,7 @@ def test_checked_foreign_keys_are_kept(task):
 @pytest.mark.long
 @pytest.mark.parametrize("target", ["mysql80_too"], indirect=True)
 def test_the_target_is_reached_over_tls(task, capsys):
-    """An account that demands TLS: with the server's CA it works, without any the error says what is missing."""
+    """An account that requires TLS: it works with the server's CA; without it the error says what is missing."""
     task.server.execute(*TABLE, database=task.database)
     task.write_spec()
     task.target.execute("ALTER USER 'sink'@'%' REQUIRE SSL")
@@ -171,7 +171,7 @@ def test_the_target_is_reached_over_tls(task, capsys):
 
 @pytest.mark.long
 def test_a_full_load_reaches_the_target(mysql80, target, tmp_path):
-    """Rows that were read, and tables without any, then what was logged."""
+    """Rows that were read, and empty tables, then the log."""
     task = SinkTask(tmp_path, mysql80, mysql80.fresh_database("sunk"), target=target, mode="all")
     tables = ("CREATE TABLE bag (n INT)", "CREATE TABLE hollow (id INT PRIMARY KEY, v VARCHAR(9))")
     mysql80.execute(*TABLE, *tables, "INSERT INTO bag VALUES (1), (1), (NULL)", database=task.database)
@@ -190,8 +190,8 @@ def test_a_full_load_reaches_the_target(mysql80, target, tmp_path):
 @pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("consistency", ["none", "snapshot"])
-def test_a_full_load_of_tables_that_change_reaches_the_target(mysql80, target, tmp_path, consistency):
-    """What the load may have seen already does no harm; of a table without a key each change counts once."""
+def test_a_full_load_of_changing_tables_reaches_the_target(mysql80, target, tmp_path, consistency):
+    """Changes that the load may already contain do no harm; for a table without a key each change counts once."""
     task = SinkTask(tmp_path, mysql80, mysql80.fresh_database("sunk"), target=target, mode="all")
     task.settings["snapshot"] = {"consistency": consistency}
     fill(mysql80, task.database, 60_000, every_type=False)
@@ -205,7 +205,7 @@ def test_a_full_load_of_tables_that_change_reaches_the_target(mysql80, target, t
 
 @pytest.mark.long
 def test_a_full_load_where_foreign_keys_are_checked(mysql80, target, tmp_path):
-    """Tables that are made in the target with foreign keys: children are read ahead of their parents."""
+    """Tables of the target with foreign keys: the load reads children before their parents, and no row is refused."""
     task = SinkTask(tmp_path, mysql80, mysql80.fresh_database("sunk"), target=target, mode="all")
     task.sink = {"foreign-key-checks": True, "batch": 2}
     target.execute(f"CREATE DATABASE {task.database}")

@@ -1,4 +1,4 @@
-"""`quality.sink`: the target has every row, or those that silver has."""
+"""`quality.sink`: the target has all rows, or the same rows as silver."""
 
 import json
 
@@ -64,15 +64,15 @@ def test_the_target_has_the_rows_that_silver_has(mysql80, mariadb, spark, tmp_pa
     shop.task.catch_up()
     assert shop.rows == shop.silver(spark) == [(1, 1), (3, 3)]
     shop.do(
-        "UPDATE t SET n = -1 WHERE id = 1",  # leaves
-        "UPDATE t SET n = 2 WHERE id = 2",  # comes
-        "UPDATE t SET n = -33 WHERE id = 3",  # leaves and comes
+        "UPDATE t SET n = -1 WHERE id = 1",  # removed
+        "UPDATE t SET n = 2 WHERE id = 2",  # added
+        "UPDATE t SET n = -33 WHERE id = 3",  # removed and added again
         "UPDATE t SET n = 33 WHERE id = 3",
-        "UPDATE t SET id = 40 WHERE id = 4",  # moves outside, and comes under its new key
+        "UPDATE t SET id = 40 WHERE id = 4",  # key change in quarantine, then added under another key
         "UPDATE t SET id = 41, n = 4 WHERE id = 40",
         "DELETE FROM t WHERE id = 5",
         "INSERT INTO t VALUES (6, -6, 6), (7, 7, 7), (8, 8, 8)",
-        "UPDATE t SET id = 80, n = -8 WHERE id = 8",  # moves and leaves
+        "UPDATE t SET id = 80, n = -8 WHERE id = 8",  # key change, removed
         "UPDATE t SET u = 100 WHERE id = 6",
         "DELETE FROM t WHERE id = 7",
     )
@@ -83,7 +83,7 @@ def test_the_target_has_the_rows_that_silver_has(mysql80, mariadb, spark, tmp_pa
     assert json.loads(capsys.readouterr().out)[0]["released"] == 3
     assert shop.rows == shop.silver(spark) == [(1, -1), (2, 2), (3, 33), (6, -6), (41, 4), (80, -8)]
     assert table_differences(shop.task.server, shop.task.target, shop.task.database, "t") == []
-    # Released rows leave and go as others do.
+    # Released rows are removed and deleted like others.
     shop.do(
         "UPDATE t SET u = 101 WHERE id = 6", "DELETE FROM t WHERE id = 80", "UPDATE t SET id = 10, n = 1 WHERE id = 1"
     )
@@ -107,7 +107,7 @@ def test_by_default_the_target_has_every_row(mysql80, mariadb, spark, tmp_path):
 
 
 def test_a_release_waits_for_silver_and_the_sink(mysql80, mariadb, spark, tmp_path, capsys):
-    """The sink's checkpoint is lost, as after a change of its metadata: nothing is released; a caught-up task releases."""
+    """The sink's checkpoint is lost, as with new metadata: nothing is released; once the task has caught up, it is."""
     shop = Shop(tmp_path, mysql80, mariadb, "passing")
     shop.do("INSERT INTO t VALUES (1, -1, 1)")
     shop.task.catch_up()

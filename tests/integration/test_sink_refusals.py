@@ -1,4 +1,4 @@
-"""What a target refuses for good: the error names the row, its place in the log and the next step. Without Spark."""
+"""Permanent refusals of the target: the error names row, position and the next step. Without Spark."""
 
 import time
 
@@ -32,7 +32,7 @@ def bench(request):
 
 
 def inserted(bench, *rows):
-    """Changes that insert rows, as Spark makes them."""
+    """Changes that insert rows, as Spark computes them."""
     shape = Shape(f"{bench.database}.narrow", "(id,v,n)", "v=VALUES(v), n=VALUES(n)", "id")
     return [
         (shape, Change(Act.INSERT, str(key), None, f"({key},{rest})", None, (f"{key}.n",), ((100 + key, 0),)))
@@ -53,7 +53,7 @@ def inserted(bench, *rows):
     ids=["key", "long", "null", "range", "default", "missing"],
 )
 def test_a_refused_row(bench, row, ahead, refused, hint):
-    """One of three rows of a transaction: none of them is there, the error is about the first that is refused."""
+    """One of three rows of a transaction: none is written, and the error is about the first refused row."""
     bench.server.execute(*ahead, database=bench.database)
     work = ChangeWork(inserted(bench, (5, "'a',1"), row, (9, "'c',3")))
     bench.worker.queue.put(Batch(1, 1, work, Style(), 100, 300, place))

@@ -1,4 +1,4 @@
-"""Ad-hoc snapshots at the sink, on real servers without Spark: order, waiting, and ends in the middle of a reload."""
+"""Ad-hoc snapshots in the sink, on real servers without Spark: order, waiting, and ends in the middle of a reload."""
 
 import threading
 from dataclasses import replace
@@ -26,7 +26,7 @@ def at(offset):
 
 
 class Hand:
-    """Runs of a sink over a log made by hand."""
+    """Runs of a sink over a given log."""
 
     def __init__(self, server, folder, **settings):
         self.server, self.folder, self.runs = server, folder, 0
@@ -96,8 +96,8 @@ def damage(hand):
 
 
 @pytest.mark.parametrize("known_at", [4, 250, 400])
-def test_rows_are_replaced_at_their_place(hand, known_at):
-    """Whether the sink is before, behind or far behind the place when the snapshot ends: the same rows."""
+def test_rows_are_replaced_at_the_snapshots_position(hand, known_at):
+    """The rows are the same whether the sink is before, after or far after the position when the snapshot ends."""
     damage(hand)
     feed = ReloadFeed()
     sink = hand.open(feed)
@@ -111,7 +111,7 @@ def test_rows_are_replaced_at_their_place(hand, known_at):
 
 
 def test_log_that_readers_may_have_seen_is_repeated_in_safe_mode(hand):
-    """The snapshot has row 2 already, and row 1 as it became later."""
+    """The snapshot already has row 2, and the later values of row 1."""
     hand.log.events = [one for one in hand.log.events if one.at.epoch > 0 or one.table != hand.name("t")]
     hand.log.snapshot(-1, 1, "t", {1: 11, 2: 20, 7: 70})
     feed = ReloadFeed(AdHocState(reloads=(Reload(hand.name("t"), -1, at(200), safe_until=at(301)),)))
@@ -125,7 +125,7 @@ class StopHereError(Exception):
 
 @pytest.mark.parametrize("after", [1, 3, 7])
 def test_a_reload_that_ends_in_the_middle_is_repeated(hand, after, monkeypatch):
-    """Before each of its slices, of the rows and of the log: the next run has each row once, also without a key."""
+    """Before each slice of the rows and of the log: the next run has each row once, also without a key."""
     damage(hand)
     feed = ReloadFeed()
     sink = hand.open(feed)
@@ -149,8 +149,8 @@ def test_a_reload_that_ends_in_the_middle_is_repeated(hand, after, monkeypatch):
     assert (hand.rows("t"), hand.rows("bag")) == (T_ROWS, BAG_ROWS)
 
 
-def test_a_killed_run_ahead_of_the_place_is_passed_first(hand):
-    """What an earlier run has executed after the checkpoint is not deleted: the reload comes behind it."""
+def test_changes_of_a_killed_run_are_passed_before_a_reload(hand):
+    """Changes executed after the checkpoint by an earlier run are not deleted: the reload comes after them."""
     damage(hand)
     sink = hand.open(ReloadFeed())
     assert sink.apply(at(4), at(400), lambda: False)
@@ -165,7 +165,7 @@ def test_a_killed_run_ahead_of_the_place_is_passed_first(hand):
 
 
 def test_a_statement_on_the_table_waits_for_the_rows(hand):
-    """Its rows have the structure before it; row changes of the table do not wait."""
+    """Its rows have the structure before the statement; row changes of the table do not wait."""
     alter = Statement(at(250), hand.database, (hand.name("t"),), f"ALTER TABLE {hand.database}.t ADD w INT DEFAULT 8")
     hand.log.statements.append(alter)
     feed = ReloadFeed(AdHocState(awaited=frozenset({hand.name("t")})))
@@ -185,7 +185,7 @@ def test_a_statement_on_the_table_waits_for_the_rows(hand):
     assert hand.server.query("SELECT DISTINCT w FROM t", hand.database) == ((8,),)
 
 
-def test_a_run_that_takes_no_more_snapshots_ends_before_the_statement(hand):
+def test_a_run_without_further_snapshots_ends_before_the_statement(hand):
     """The next run waits for it again."""
     hand.log.statements.append(Statement(at(250), hand.database, (hand.name("t"),), "ALTER TABLE t ADD w INT"))
     state = AdHocState(begin=at(200), reading=frozenset({hand.name("t")}))
@@ -195,8 +195,8 @@ def test_a_run_that_takes_no_more_snapshots_ends_before_the_statement(hand):
     assert len(hand.server.query("SELECT * FROM t", hand.database)[0]) == 2
 
 
-def test_dependent_changes_wait_at_the_place(request, tmp_path):
-    """With checked foreign keys the log behind the snapshot's begin waits, and no log is repeated: cascades stay exact."""
+def test_dependent_changes_wait_at_the_snapshots_position(request, tmp_path):
+    """With foreign key checks the log waits at the snapshot's position and is not repeated, so cascades stay exact."""
     hand = Hand(request.getfixturevalue("mariadb"), tmp_path)
     hand.settings = replace(hand.settings, server=replace(hand.settings.server, foreign_key_checks=True))
     hand.log.log(100, "t", "insert", 1, 10)

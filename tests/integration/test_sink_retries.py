@@ -1,4 +1,4 @@
-"""What may pass is tried again: a worker on a real server, without Spark."""
+"""Transient errors are retried: a worker on a real server, without Spark."""
 
 import threading
 import time
@@ -26,7 +26,7 @@ def place(seq):
 
 
 def updates(database, *keys):
-    """One UPDATE a row."""
+    """One UPDATE per row."""
     shape = Shape(f"{database}.t", "(id,n)", "n=VALUES(n)", "id")
     return [
         (shape, Change(Act.UPDATE, str(key), None, f"({key},9)", "n=9", (f"{key}.t",), ((100 + key, 0),)))
@@ -81,15 +81,15 @@ def bench(request):
     assert made.failures == []
 
 
-def test_a_deadlock_is_tried_again(bench):
-    """Another session's transaction wins; the worker's is executed behind it, and recorded once."""
+def test_a_deadlock_is_retried(bench):
+    """Another session's transaction wins; the worker's is executed after it, and recorded once."""
     with bench.server.connect(database=bench.database, autocommit=False) as other, other.cursor() as cursor:
-        # The transaction that has changed fewer rows is the one that is rolled back.
+        # InnoDB rolls back the transaction that has changed fewer rows.
         cursor.execute("UPDATE t SET n = 1 WHERE id BETWEEN 2 AND 99")
         bench.give(1, 1, 2)
         waiting = "SELECT count(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
         while not bench.server.query(waiting)[0][0]:
-            time.sleep(0.1)  # InnoDB renews this table so often at most
+            time.sleep(0.1)  # InnoDB refreshes this table at most this often
         cursor.execute("UPDATE t SET n = 1 WHERE id = 1")
         other.commit()
     bench.wait(2)
@@ -99,7 +99,7 @@ def test_a_deadlock_is_tried_again(bench):
 
 
 def test_a_killed_connection_is_opened_again(bench):
-    """What had been executed stays, what comes goes through a new connection."""
+    """Executed changes are kept; later ones use a new connection."""
     bench.give(1, 1)
     bench.wait(1)
     sessions = "SELECT id FROM information_schema.processlist WHERE user = 'sink'"
@@ -111,8 +111,8 @@ def test_a_killed_connection_is_opened_again(bench):
     assert (bench.values(1, 2), bench.recorded()) == ([9, 9], 2)
 
 
-def test_a_stop_waits_so_long_and_no_longer(bench):
-    """A worker that a lock holds up: the drain gives up in time, and is done once the lock is gone."""
+def test_a_stop_waits_with_a_limit(bench):
+    """A lock blocks a worker: the drain gives up in time, and succeeds once the lock is released."""
     bench.dispatcher.enter(Scope(1, 100, 300, Style(), place))
     with bench.server.connect(database=bench.database, autocommit=False) as other, other.cursor() as cursor:
         cursor.execute("UPDATE t SET n = 1 WHERE id = 5")
@@ -124,5 +124,5 @@ def test_a_stop_waits_so_long_and_no_longer(bench):
         releasing = threading.Timer(0.5, other.rollback)
         releasing.start()
         assert bench.dispatcher.drain(END, 20.0)
-        releasing.join()  # the worker goes on before this connection has its answer
+        releasing.join()  # the worker may continue before this connection gets its answer
     assert bench.values(5) == [9]

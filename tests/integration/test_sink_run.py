@@ -1,4 +1,4 @@
-"""The sink as part of `dmdelta run`: beside silver, and without being in its way."""
+"""The sink as part of `dmdelta run`: beside silver, without delaying it."""
 
 import json
 from unittest.mock import patch
@@ -25,8 +25,8 @@ def task(mysql80, mariadb, tmp_path):
     return made
 
 
-def test_silver_and_target_go_on_together(task, spark, capsys):
-    """A run brings both to the source; the next one goes on where each is; status shows the sink's position."""
+def test_silver_and_target_resume_together(task, spark, capsys):
+    """After a run both equal the source; the next run resumes each at its position; status shows the sink's."""
     task.catch_up()
     assert table_differences(task.server, task.target, task.database, "t") == []
     statements = ("UPDATE t SET name = 'c' WHERE id = 1", "ALTER TABLE t ADD n INT", "INSERT INTO t VALUES (3, 'a', 7)")
@@ -72,8 +72,8 @@ def test_the_start_warns_of_risks(task, spark, capsys):
     assert all(one["fix"] for one in found)
 
 
-def test_what_the_target_lacks_does_not_expire(task, spark, capsys):
-    """Bronze keeps what a sink has not had; a sink that comes too late stops alone, and says why."""
+def test_changes_that_the_target_lacks_do_not_expire(task, spark, capsys):
+    """Bronze keeps changes that a sink lacks; a sink that starts too late stops alone, with the reason."""
     task.settings["maintenance"] = {"bronze-days": 1}
     with patch.object(landing, "datetime", DaysAgo):
         task.catch_up()
@@ -93,7 +93,7 @@ def test_what_the_target_lacks_does_not_expire(task, spark, capsys):
 
 
 def test_refused_rows_stop_the_sink_alone(task, spark):
-    """A duplicate key in the target: silver is at the source, the run says which row it was and where."""
+    """A duplicate key in the target: silver equals the source; the run reports row and position."""
     task.catch_up()
     task.target.execute("INSERT INTO t VALUES (9, 'mine')", database=task.database)
     task.server.execute("INSERT INTO t VALUES (9, 'theirs')", database=task.database)

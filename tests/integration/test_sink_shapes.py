@@ -1,4 +1,4 @@
-"""Tables of the target that are not as the source's: its columns, its keys, its foreign keys, several tables in one."""
+"""Tables of the target that differ from the source's: columns, keys, foreign keys, several tables in one."""
 
 from dataclasses import replace
 
@@ -47,11 +47,11 @@ OTHERS = {
     "stricter": "CREATE TABLE stricter (id INT PRIMARY KEY, name VARCHAR(20), n INT, UNIQUE (name, n))",
     "computed": "CREATE TABLE computed (id INT PRIMARY KEY, name VARCHAR(20), n INT GENERATED ALWAYS AS (id * 2) STORED)",
 }
-"""What somebody has made in the target by hand, for the source's tables of these names."""
+"""Tables created by hand in the target for the source's tables of these names."""
 
 
 def test_columns_and_keys_of_the_targets_own(mysql80, target, spark, tmp_path):
-    """Rows are found by a key that the target has, by all columns without one; its own columns are left alone."""
+    """Rows are found by the target's key, or by all columns without one; columns of its own are not changed."""
     database, sinking = sinking_to(target, mysql80, spark, tmp_path, "other")
     target.execute(f"CREATE DATABASE {database}")
     target.execute(*OTHERS.values(), database=database)
@@ -81,10 +81,10 @@ def test_columns_and_keys_of_the_targets_own(mysql80, target, spark, tmp_path):
 
 @pytest.mark.parametrize("safe", [False, True], ids=["plain", "safe"])
 def test_foreign_keys_that_change_rows(mysql80, target, spark, tmp_path, safe):
-    """Where the target checks foreign keys it cascades, as the source did without a word in its log.
+    """Where the target checks foreign keys it cascades, as the source did without logging it.
 
-    Rows that such a cascade deletes come again under another parent: not before it. In safe mode, which deletes rows to
-    replace them, no others go with them; all of it may be executed again.
+    Rows that such a cascade deletes are inserted again under another parent, not before it. In safe mode, which deletes
+    rows to replace them, no others are deleted; all of it may be executed again.
     """
     database, sinking = sinking_to(target, mysql80, spark, tmp_path, "cascade", foreign_key_checks=True)
     sinking.settings = replace(sinking.settings, safe_mode=safe)
@@ -121,7 +121,7 @@ def test_foreign_keys_that_change_rows(mysql80, target, spark, tmp_path, safe):
 
 
 def shards_to(target, mysql80, spark, folder, *, name_column=False):
-    """A sink that brings the tables t_1 and t_2 of a fresh database together in `both`."""
+    """A sink that merges the tables t_1 and t_2 of a fresh database into `both`."""
     database, sinking = sinking_to(target, mysql80, spark, folder, "shards")
     column = ExtractTable(table_regexp="_([0-9]+)$", target_column="shard") if name_column else None
     route = RouteRule(
@@ -142,7 +142,7 @@ def both(server, database, columns):
 
 
 def test_statements_of_shards(mysql80, target, spark, tmp_path):
-    """Each shard's statement is executed where the target is not so already; none of them empties or drops the others."""
+    """Each shard's statement is executed unless the target has its effect; none empties or drops the others."""
     database, sinking = shards_to(target, mysql80, spark, tmp_path)
     made = "CREATE TABLE t_{} (id INT PRIMARY KEY, v VARCHAR(20), gone INT)"
     add = "ALTER TABLE t_{} ADD COLUMN c INT DEFAULT 5, ADD INDEX by_c (c)"
@@ -170,8 +170,8 @@ def test_statements_of_shards(mysql80, target, spark, tmp_path):
     assert target.query("SELECT count(*) FROM `both`", database) == ((7,),)
 
 
-def test_a_shard_that_is_behind(mysql80, target, spark, tmp_path):
-    """A shard drops a column that the other still writes: the error names place, column and next step, which is enough."""
+def test_a_shard_that_still_has_a_dropped_column(mysql80, target, spark, tmp_path):
+    """A shard drops a column that the other still writes: the error has position, column and a sufficient next step."""
     database, sinking = shards_to(target, mysql80, spark, tmp_path)
     made = "CREATE TABLE t_{} (id INT PRIMARY KEY, gone INT)"
     mysql80.execute(
@@ -194,7 +194,7 @@ def test_a_shard_that_is_behind(mysql80, target, spark, tmp_path):
 
 
 def test_shards_with_the_same_keys(mysql80, target, spark, tmp_path):
-    """A table made in the target with the shard's number in its key takes both shards' rows of the same key."""
+    """A table created in the target with the shard's number in its key takes both shards' rows of the same key."""
     database, sinking = shards_to(target, mysql80, spark, tmp_path, name_column=True)
     target.execute(f"CREATE DATABASE {database}")
     target.execute("CREATE TABLE `both` (shard VARCHAR(9), id INT, v INT, PRIMARY KEY (shard, id))", database=database)

@@ -105,8 +105,8 @@ def held(*statements):
     return {one.tables[0]: one.position for one in statements}
 
 
-def test_once_when_all_have_reached_it(sides):
-    """Each shard waits, the last one executes it, the others are released and have nothing left to do."""
+def test_a_statement_is_executed_once_when_all_have_reached_it(sides):
+    """Each shard waits, the last one executes the statement, the others are released and have nothing left to do."""
     first, second, columns = sides
     first.open("a", "b")
     second.open("c", "d")
@@ -127,7 +127,7 @@ def test_once_when_all_have_reached_it(sides):
 
 
 def test_nothing_is_decided_before_all_have_opened(sides):
-    """A shard waits although the others, which have not been heard of, might not exist."""
+    """A shard waits while another source has not opened: it may have shards."""
     first, second, columns = sides
     first.open("a")
     statement = first.statement("a", "ALTER TABLE t DROP w")
@@ -151,8 +151,8 @@ def test_nothing_is_decided_before_all_have_opened(sides):
         ("ALTER TABLE t ADD x INT, DROP w, CHANGE v n BIGINT", ["id", "n", "x"]),
     ],
 )
-def test_a_crash_behind_the_statement(sides, sql, executed):
-    """The target has it, no shard has gone on: all are released with nothing but what the target refuses as done."""
+def test_a_crash_after_the_statement(sides, sql, executed):
+    """The target has executed it, but no shard has continued: all are released, and it is not executed again."""
     first, second, columns = sides
     first.open("a")
     second.open("c")
@@ -173,8 +173,8 @@ def test_a_crash_behind_the_statement(sides, sql, executed):
     assert sorted(columns()) == sorted(executed)
 
 
-def test_what_needs_no_agreement(sides):
-    """An index and a longer text are executed as they are; a shard that is dropped is waited for no longer."""
+def test_statements_without_agreement(sides):
+    """An index and a longer text are executed at once; dropped shards are not waited for."""
     first, second, columns = sides
     first.open("a", "b")
     second.open("c")
@@ -188,7 +188,7 @@ def test_what_needs_no_agreement(sides):
 
 
 def test_a_dropped_shard_after_a_restart(sides):
-    """The checkpoint may still name it: nobody waits for a table that neither the log nor the catalog has."""
+    """The checkpoint may still have it: no shard waits for a table that neither the log nor the catalog has."""
     first, second, columns = sides
     first.open("a")
     first.structures["gone", "t"] = None
@@ -199,7 +199,7 @@ def test_a_dropped_shard_after_a_restart(sides):
 
 
 def test_a_shard_that_an_ad_hoc_snapshot_brings(sides):
-    """Its log has no rows yet: its structure is that of the snapshot's rows, and the others need not wait to learn it."""
+    """Its log has no rows yet: its structure is that of the snapshot's rows, and the other shards do not wait."""
     first, second, columns = sides
     first.open("a")
     second.open()
@@ -212,7 +212,7 @@ def test_a_shard_that_an_ad_hoc_snapshot_brings(sides):
 
 
 def test_an_operator_override(sides):
-    """`exec` executes an ADD for one shard; a RENAME waits nevertheless, because the others' rows have the old name."""
+    """`exec` executes an ADD for one shard; a RENAME still waits, because the others' rows have the old name."""
     first, second, columns = sides
     first.open("a")
     second.open("c")
@@ -230,7 +230,7 @@ def test_an_operator_override(sides):
 
 
 def test_a_shard_that_begins_with_the_column(sides):
-    """A created table waits with the others; then the target has its columns, and its CREATE TABLE changes nothing."""
+    """A created table waits for the others; then the target has its columns, and its CREATE TABLE changes nothing."""
     first, second, columns = sides
     first.open("a")
     second.open()
@@ -242,7 +242,7 @@ def test_a_shard_that_begins_with_the_column(sides):
 
 
 def test_a_reused_name(sides):
-    """Afterwards the columns look as before: the sink stops, with the next step."""
+    """Afterwards the columns look unchanged: the sink stops, with the next step."""
     first, second, _ = sides
     first.open("a")
     second.open("c")
@@ -253,7 +253,7 @@ def test_a_reused_name(sides):
 
 @pytest.mark.parametrize("mode", [Mode.OPTIMISTIC])
 def test_optimistic(sides):
-    """A column is added with the first shard and dropped with the last; a type grows at once; a rename waits."""
+    """A column is added with the first shard, dropped with the last; a type is widened at once; a rename waits."""
     first, second, columns = sides
     first.open("a", "b")
     second.open("c")

@@ -37,7 +37,7 @@ def plan(target, database, **options):
 
 
 def test_an_empty_table_gets_the_columns_that_a_route_extracts(target, database):
-    """The source's CREATE TABLE lacks them. They tell rows with the same keys apart."""
+    """The source's CREATE TABLE lacks them. They distinguish rows with the same keys."""
     found = plan(target, database)
     assert found.shape.columns == "(`id`,`name`,`shard`,`place`)".replace(",", ", ")
     assert found.shape.identity == "(`id`, `shard`, `place`)"
@@ -55,7 +55,7 @@ def test_a_table_with_rows_must_have_the_columns(target, database):
 
 @pytest.mark.parametrize(("own", "left"), [("", 0), ("id > 5", 5)])
 def test_rows_are_deleted_in_transactions(target, database, own, left, monkeypatch):
-    """Also rows that others reference; by a run that another one has replaced, none."""
+    """Also rows that others reference; a run that was replaced by another one deletes none."""
     monkeypatch.setattr(emptying, "ROWS", 3)
     target.execute(
         "CREATE TABLE child (id INT PRIMARY KEY, parent INT, FOREIGN KEY (parent) REFERENCES t (id) ON DELETE CASCADE)",

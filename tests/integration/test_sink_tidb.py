@@ -1,4 +1,4 @@
-"""The sink on TiDB: the tangled workload, kills, and what TiDB does not do as MySQL does."""
+"""The sink on TiDB: the tangled workload, kills, and differences between TiDB and MySQL."""
 
 import pickle
 import re
@@ -25,7 +25,7 @@ MANY = [pytest.param((seed, workers), marks=pytest.mark.long) for seed in range(
 
 @pytest.mark.parametrize("how", [(1, 4), *MANY], ids=str)
 def test_target_is_as_the_source(mysql80, tidb, spark, tmp_path, how):
-    """Whatever the seed and the workers, with statements that TiDB cannot do at once."""
+    """For any seed and number of workers, with statements that TiDB cannot execute at once."""
     seed, workers = how
     compact = workers != 16
     database = write(mysql80, seed, 80)
@@ -39,7 +39,7 @@ def test_target_is_as_the_source(mysql80, tidb, spark, tmp_path, how):
 
 @pytest.mark.parametrize("collation", ["utf8mb4_bin", "utf8mb4_0900_ai_ci", "utf8mb4_general_ci"])
 def test_rows_without_a_key_that_are_equal_by_their_collation(mysql80, tidb, spark, tmp_path, collation):
-    """The row that the source has changed or deleted is the one that changes or goes, whatever TiDB takes for equal."""
+    """Exactly the rows that the source changed or deleted are, whatever TiDB's collation takes for equal."""
     database = mysql80.fresh_database("equal")
     mysql80.execute(tangles.TABLES["bag"], database=database)
     tidb.execute(f"CREATE DATABASE {database}")
@@ -63,7 +63,7 @@ def test_rows_without_a_key_that_are_equal_by_their_collation(mysql80, tidb, spa
 
 @pytest.mark.timeout(900)
 def test_a_kill_at_each_point_repeats_nothing(mysql80, tidb, spark, tmp_path):
-    """SIGKILL at each named point, one after the other, then an end: target = source, rows without a key too."""
+    """SIGKILL at each named point in turn, then a complete run: target = source, also rows without a key."""
     database = write(mysql80, 3, 120, statements=False)
     tidb.execute(f"CREATE DATABASE {database}")
     tidb.execute(*tangles.TABLES.values(), database=database)
@@ -78,10 +78,10 @@ def test_a_kill_at_each_point_repeats_nothing(mysql80, tidb, spark, tmp_path):
     assert_same(mysql80, tidb, database)
 
 
-def test_what_tidb_does_in_its_own_way(mysql80, tidb, spark, tmp_path):
-    """Statements that TiDB refuses as they are, character sets that it has not, XA transactions: target = source.
+def test_differences_of_tidb(mysql80, tidb, spark, tmp_path):
+    """Statements that TiDB refuses unchanged, character sets that it lacks, XA transactions: target = source.
 
-    A geometry stops the sink with the column's name; a LONGBLOB in the target takes the value as the source keeps it.
+    A geometry stops the sink with the column's name; a LONGBLOB in the target takes the value as the source stores it.
     """
     database = mysql80.fresh_database("dialect")
     mysql80.execute(
@@ -120,8 +120,8 @@ def test_what_tidb_does_in_its_own_way(mysql80, tidb, spark, tmp_path):
     assert [row[2] for row in tidb.query("SHOW INDEX FROM kept", database)] == ["PRIMARY", "x"]
 
 
-def test_other_statements_in_place_of_one_that_tidb_cannot_do(mysql80, tidb, tmp_path, capsys):
-    """The error names the place; with `binlog replace` there the sink goes on, to target = source."""
+def test_an_operator_replaces_a_statement_that_tidb_refuses(mysql80, tidb, tmp_path, capsys):
+    """The error names the position; after `binlog replace` there, the sink continues until target = source."""
     task = SinkTask(tmp_path, mysql80, mysql80.fresh_database("replaced"), target=tidb)
     task.start_here()
     mysql80.execute(
@@ -163,7 +163,7 @@ def test_other_statements_in_place_of_one_that_tidb_cannot_do(mysql80, tidb, tmp
     ids=["clustered-key", "invisible", "exchanged-names", "case-altered", "case-dropped"],
 )
 def test_refused_statements(tidb, statements, why):
-    """What TiDB cannot do stops the sink with the next step; the table stays as it was."""
+    """A statement that TiDB cannot execute stops the sink with the next step; the table is unchanged."""
     database = tidb.fresh_database("refused")
     context = StatementContext(SourceRules("s", BlockAllowList(do_dbs=(database,))), lambda _: (), tidb=True)
     tables = Tables(target_of(tidb))

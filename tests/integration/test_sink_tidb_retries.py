@@ -1,4 +1,4 @@
-"""What may pass on TiDB is tried again: a worker on the real server, without Spark."""
+"""Transient errors on TiDB are retried: a worker on the real server, without Spark."""
 
 import threading
 import time
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.tidb
 
 @dataclass
 class Interrupted:
-    """Changes among which something happens, once: behind the first statement, with the transaction open."""
+    """Changes with one event in between: after the first statement, while the transaction is open."""
 
     changes: ChangeWork
     happens: Callable[[], object]
@@ -50,7 +50,7 @@ def bench(tidb):
 
 @pytest.fixture
 def setting(tidb):
-    """Sets global variables, for the length of a test."""
+    """Sets global variables during a test."""
     before = {}
 
     def set_to(name, value):
@@ -63,7 +63,7 @@ def setting(tidb):
 
 
 def interrupt(bench, happens):
-    """Have the worker update rows 1 and 2, and something happen in between; the error codes that it tried again after."""
+    """The worker updates rows 1 and 2, with an event in between; the error codes after which it retried."""
     work = Interrupted(ChangeWork(updates(bench.database, 1, 2)), happens)
     bench.worker.queue.put(Batch(1, 1, work, Style(multiple_rows=False), 100, 300, place))
     bench.wait(2)
@@ -74,7 +74,7 @@ def tried_again(caplog):
 
 
 def test_a_write_conflict(bench, setting, caplog):
-    """In an optimistic transaction another one's commit is found at the own one's: it is executed behind it, once."""
+    """An optimistic transaction finds another one's commit at its own: it is executed after it, once."""
     setting("tidb_txn_mode", "optimistic")
     interrupt(bench, lambda: bench.server.execute("UPDATE t SET n = 1 WHERE id IN (1, 3)", database=bench.database))
     assert tried_again(caplog) == [9007]
@@ -82,7 +82,7 @@ def test_a_write_conflict(bench, setting, caplog):
 
 
 def test_a_schema_that_changed_meanwhile(bench, setting, caplog):
-    """Without metadata locks a commit may find another structure than its statements did: all of it is executed again."""
+    """Without metadata locks a commit may find another structure than its statements: all of it is executed again."""
     setting("tidb_enable_metadata_lock", 0)
     interrupt(bench, lambda: bench.server.execute("ALTER TABLE t ADD more INT", database=bench.database))
     assert tried_again(caplog) == [8028]
@@ -90,7 +90,7 @@ def test_a_schema_that_changed_meanwhile(bench, setting, caplog):
 
 
 def test_a_deadlock(bench, caplog):
-    """The worker's transaction is the one that closes the circle, so it is rolled back; executed behind the other."""
+    """The worker's transaction closes the circle, so TiDB rolls it back; it is executed after the other."""
     with bench.server.connect(database=bench.database, autocommit=False) as other, other.cursor() as cursor:
         waiting = threading.Thread(target=cursor.execute, args=("UPDATE t SET n = 1 WHERE id = 1",))
 
@@ -108,7 +108,7 @@ def test_a_deadlock(bench, caplog):
 
 
 def test_a_killed_connection(bench, caplog):
-    """The transaction is gone with it: all of it is executed on a new one."""
+    """It takes the transaction with it: all of it is executed on a new connection."""
 
     def kill():
         for (number,) in bench.server.query(

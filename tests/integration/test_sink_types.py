@@ -1,4 +1,4 @@
-"""Every type through the sink: what the target holds is what the source holds."""
+"""All types through the sink: the target's values equal the source's."""
 
 import json
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ def target(request):
 @pytest.mark.parametrize("keyed", [True, pytest.param(False, marks=pytest.mark.long)], ids=["keyed", "keyless"])
 @pytest.mark.parametrize("target", TARGETS, indirect=True)
 def test_every_value_arrives(mysql80, target, spark, tmp_path, keyed):
-    """Each value of each type is inserted, becomes the next one, and its row is deleted: found by its key or by all."""
+    """Each value of each type is inserted, updated to the next one, and deleted: by its key or by all columns."""
     database = mysql80.fresh_database("sunk_types")
     known = {family.name: family for family in FAMILIES if "mysql80" in family.servers}
     for name in (*LEFT_OUT, *(NOT_IN_TIDB if target.flavor == "tidb" else ())):
@@ -64,8 +64,8 @@ def test_every_value_arrives(mysql80, target, spark, tmp_path, keyed):
 
 @pytest.mark.parametrize("target", TARGETS, indirect=True)
 def test_documents_with_more_than_json(mysql80, target, spark, tmp_path):
-    """What functions put into documents arrives as the source's text says: a DECIMAL as a DOUBLE, dates and bytes as
-    strings. Such a document is found in a table without a key, too.
+    """Values that functions put into documents arrive as in the source's text: a DECIMAL as a DOUBLE, dates and bytes
+    as strings. Such a document is found in a table without a key, too.
     """
     database = mysql80.fresh_database("documents")
     ((_, values),) = DOCUMENTS.columns.values()

@@ -1,4 +1,4 @@
-"""Ranges of which it is not known what was executed: a run that ends within one leaves that to the next."""
+"""Ranges of which it is unknown what was executed: if a run ends within one, the next run continues it."""
 
 import pytest
 
@@ -36,7 +36,7 @@ def differences(source, target, database, tables):
     indirect=["target"],
 )
 def test_a_stop_or_an_error_within_an_unproven_range(mysql80, target, workers, spark, tmp_path, monkeypatch):
-    """The metadata are lost; the next run stops early, the one behind it fails: safe mode still lasts to the exit point."""
+    """The metadata are lost; the next run stops early, the one after it fails: safe mode lasts to the exit point."""
     database = write(mysql80, 5, 40, statements=False)
     settings = SinkSettings(target_of(target), f"dm_{database}", workers=workers, batch=5, flush_interval=600.0)
     sinking = Sinking(spark, tmp_path, mysql80, [database], settings)
@@ -60,7 +60,7 @@ def test_a_stop_or_an_error_within_an_unproven_range(mysql80, target, workers, s
 
 
 def test_records_that_are_lost_after_a_stop(mysql80, mariadb, spark, tmp_path):
-    """The checkpoint says that nothing was in flight: no row is executed twice, also in the table without a key."""
+    """The checkpoint proves that nothing was in flight: no row is executed twice, also without a key."""
     database = write(mysql80, 6, 40, statements=False)
     settings = SinkSettings(target_of(mariadb), f"dm_{database}", workers=4, batch=5, flush_interval=600.0)
     sinking = Sinking(spark, tmp_path, mysql80, [database], settings, bucket=BUCKET)

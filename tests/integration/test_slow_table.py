@@ -1,4 +1,4 @@
-"""A table that takes long to write holds neither the others, which have turns of their own, nor a stop, nor a kill."""
+"""A slow table delays neither the other tables, which have turns of their own, nor a stop, nor a kill."""
 
 import threading
 import time
@@ -21,7 +21,7 @@ SECONDS = 240
 
 
 class Slow:
-    """The tables of a task, of which one is written only when it may."""
+    """A task's tables; one of them is written only when allowed."""
 
     def __init__(self, task, spark):
         self.task, self.spark = task, spark
@@ -54,7 +54,7 @@ class Slow:
             time.sleep(1)
 
     def left(self):
-        """Tables whose changes the validator has still to look at."""
+        """Tables with changes that the validator has not compared yet."""
         told = read_progress(VALIDATOR.of(self.spark, self.lakehouse, self.task.name)).get(self.task.source_id)
         return {table for _, table in told[0].left} if told else set()
 
@@ -86,8 +86,8 @@ def slow(mysql80, spark, tmp_path, monkeypatch):
     return made
 
 
-def test_the_others_go_on_and_it_catches_up(slow):
-    """Through several ranges; a rename waits for its tables alone; at the end silver is the source, and was validated."""
+def test_the_others_continue_and_it_catches_up(slow):
+    """Through several ranges; a rename waits for its tables only; at the end silver equals the source, validated."""
     with slow.task.running():
         try:
             for number in (1, 2, 3):
@@ -111,7 +111,7 @@ def test_the_others_go_on_and_it_catches_up(slow):
 
 
 def test_a_kill_with_tables_at_different_positions(slow):
-    """One is ranges behind the others when the process dies; each resumes at its own position, exactly once."""
+    """One table is ranges behind the others when the process dies; each resumes at its own position, exactly once."""
     task, since = slow.task, slow.task.settings["meta"]
     slow.may.set()
     with task.process() as process:
@@ -137,7 +137,7 @@ def test_a_kill_with_tables_at_different_positions(slow):
 
 
 def test_a_stop_gives_up_what_is_in_flight(slow, monkeypatch, capsys):
-    """A stop does not wait for a table that takes long; the next start applies what it lacks."""
+    """A stop does not wait for a slow table; the next start applies what it lacks."""
     monkeypatch.setattr(runner, "DRAIN_SECONDS", 0.5)
     monkeypatch.setattr(writer, "apply_group", slow.apply_for_ever)
     with slow.task.running():

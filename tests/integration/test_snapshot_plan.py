@@ -1,4 +1,4 @@
-"""Planning a snapshot on real servers: chunks hold every row once, the position misses nothing."""
+"""Planning a snapshot on real servers: chunks contain every row once, and the position precedes all later changes."""
 
 import random
 from concurrent.futures import ThreadPoolExecutor, TimeoutError  # noqa: A004 - its own until Python 3.11
@@ -82,8 +82,8 @@ def test_ranges_hold_every_row_once(server: Server, database: str) -> None:
                 assert max(counts) <= 2 * CHUNK, schema.table
 
 
-def test_a_plan_has_every_table_and_begins_where_readers_are(server: Server, database: str) -> None:
-    """Nothing is committed between: the plan begins at the log's end, and so does what was read."""
+def test_a_plan_has_every_table_and_begins_at_the_position_of_the_readers(server: Server, database: str) -> None:
+    """Nothing is committed in between: the plan and the reads have the position of the log's end."""
     plan = plan_snapshot(endpoint_of(server), lambda schema, _: schema == database)
     assert {chunk.schema.table for chunk in plan.chunks} == set(TABLES)
     assert [chunk.number for chunk in plan.chunks] == list(range(1, len(plan.chunks) + 1))
@@ -93,7 +93,7 @@ def test_a_plan_has_every_table_and_begins_where_readers_are(server: Server, dat
 
 
 def test_a_table_without_a_key_is_read_at_one_position(server: Server, database: str) -> None:
-    """While a writer is not yet through, the reader waits; then it reads what is committed, and says where that is."""
+    """The reader waits for an open transaction of a writer; then it reads committed rows, with the position."""
     (schema,) = (found for found in structures_of(server, database) if found.table == "keyless")
     before = snapshot_end(endpoint_of(server))
     with (
@@ -113,7 +113,7 @@ def test_a_table_without_a_key_is_read_at_one_position(server: Server, database:
 
 
 def test_a_table_that_is_gone_is_an_error_with_its_name(server: Server, database: str) -> None:
-    """Dropped between plan and reading."""
+    """It is dropped between planning and reading."""
     (schema,) = (found for found in structures_of(server, database) if found.table == "ints")
     server.execute("DROP TABLE ints", database=database)
     with pytest.raises(SourceError, match="ints"):
@@ -121,7 +121,7 @@ def test_a_table_that_is_gone_is_an_error_with_its_name(server: Server, database
 
 
 def read_all(server: Server, schema: TableSchema):
-    """How many rows a chunk of the whole table has, and where it was read."""
+    """How many rows a chunk of the whole table has, and its position."""
     position, *parts = read_chunk(endpoint_of(server), Chunk(1, schema), server.flavor)
     reader = ColumnReader(schema)
     for part in parts:

@@ -22,7 +22,7 @@ def server(request: pytest.FixtureRequest) -> Server:
 
 
 def test_a_test_server_passes_preflight(server: Server) -> None:
-    """Only what the server cannot do is a warning: column names on 5.7, replicas of MariaDB."""
+    """Only missing features of the server are warnings: column names on 5.7, replicas of MariaDB."""
     with open_connection(endpoint_of(server)) as connection:
         findings = check_source(connection, Intent(server_id=4711))
     raised = {found.name for found in findings if found.level is not Level.PASS}
@@ -51,8 +51,8 @@ def test_a_server_that_is_set_up_wrongly_fails_with_fixes(mysql80: Server) -> No
     assert all(findings[name].fix for name in failed | warned)
 
 
-def test_a_relay_that_has_begun_is_checked_where_it_stands(tmp_path: Path) -> None:
-    """`meta` may be purged long since; what the relay lacks may not, and is named."""
+def test_an_existing_relay_log_is_checked_at_its_position(tmp_path: Path) -> None:
+    """`meta` may have been purged; a purged position that the relay still needs is named."""
 
     def start_position() -> Finding:
         with open_connection(task.endpoint) as connection:
@@ -77,7 +77,7 @@ def test_a_relay_that_has_begun_is_checked_where_it_stands(tmp_path: Path) -> No
 
 
 def test_the_position_is_the_server_s(server: Server) -> None:
-    """File, offset and GTID set as the server itself tells them."""
+    """File, offset and GTID set as the server reports them."""
     with open_connection(endpoint_of(server)) as connection:
         assert server_identity(connection).flavor == server.flavor
         found = server_position(connection)
@@ -119,8 +119,8 @@ def test_structures_are_read_exactly(server: Server) -> None:
     )
 
 
-def test_invisible_columns_are_known(mysql80: Server) -> None:
-    """They are part of row images, so they are listed."""
+def test_invisible_columns_are_listed(mysql80: Server) -> None:
+    """They are part of row images."""
     database = mysql80.fresh_database("invisible")
     mysql80.execute("CREATE TABLE t (id INT PRIMARY KEY, hidden INT INVISIBLE)", database=database)
     with open_connection(endpoint_of(mysql80)) as connection:

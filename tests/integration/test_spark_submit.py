@@ -1,4 +1,4 @@
-"""`spark-submit … spark_submit.py run SPEC`: Spark is as spark-submit says."""
+"""`spark-submit … spark_submit.py run SPEC`: spark-submit configures Spark."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.long
 def test_a_task_runs_in_the_spark_of_spark_submit(tmp_path: Path) -> None:
-    """The recorded shop comes to silver; the master is that of the command line, not one that dmdelta has chosen."""
+    """The recorded shop reaches silver; the master is that of the command line, not dmdelta's choice."""
     spec = yaml.safe_load((ROOT / "pipelines/quickstart.yml").read_text())
     spec["sources"] = [
         {**source, "binlog-dir": str(ROOT / "pipelines" / source["binlog-dir"])} for source in spec["sources"]

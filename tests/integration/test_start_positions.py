@@ -1,4 +1,4 @@
-"""Where a task begins: a time, the recorded place, the spec's `meta`; and beginning anew when asked to."""
+"""Where a task starts: at a time, the recorded position, the spec's `meta`; and restarts on request."""
 
 import json
 import shutil
@@ -26,7 +26,7 @@ def now() -> datetime:
 
 
 def write_at_known_times(server: Server, database: str) -> list[tuple[datetime, tuple[str, int]]]:
-    """Transactions in three files, more than a second apart: (a moment right before one, the place where it begins)."""
+    """Transactions in three files, more than a second apart: (a time right before one, its position)."""
     server.execute("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT)", database=database)
     known = []
     for _ in range(3):
@@ -41,7 +41,7 @@ def write_at_known_times(server: Server, database: str) -> list[tuple[datetime, 
 
 @pytest.mark.parametrize("name", SERVERS)
 def test_a_start_time_is_found_on_a_server_and_in_its_archive(name, request, tmp_path):
-    """The first transaction at or after the moment; after the newest one, the end of the log; never the future."""
+    """The first transaction at or after the time; after the newest one, the end of the log; never the future."""
     server: Server = request.getfixturevalue(name)
     known = write_at_known_times(server, server.fresh_database("start"))
     endpoint = endpoint_of(server)
@@ -61,7 +61,7 @@ def test_a_start_time_is_found_on_a_server_and_in_its_archive(name, request, tmp
 
 
 def test_a_start_time_before_what_the_server_has_kept_is_lost():
-    """What was purged may hold transactions of that time: they are not skipped."""
+    """Purged files may contain transactions of that time: they are not skipped."""
     with running("mysql80") as server:
         before = now()
         time.sleep(1.1)
@@ -73,7 +73,7 @@ def test_a_start_time_before_what_the_server_has_kept_is_lost():
 
 @pytest.fixture
 def task(mysql80: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
-    """Three tables, begun where the server is now."""
+    """Three tables, starting at the server's position."""
     made = Task(tmp_path, mysql80, mysql80.fresh_database("anew"), tables=TABLES)
     made.start_here()
     monkeypatch.setenv(PASSWORD_VARIABLE, mysql80.password)
@@ -87,7 +87,7 @@ def task(mysql80: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ta
 
 
 def change(task: Task, word: str) -> None:
-    """Rows change, go, move to another key, and come back."""
+    """Rows are updated, deleted, moved to another key, and inserted again."""
     for table in TABLES:
         task.server.execute(
             f"UPDATE {table} SET v = '{word}' WHERE id = 1",
@@ -111,10 +111,10 @@ def bronze_epochs(spark, task: Task) -> dict[int, int]:
     return {row["epoch"]: row["count"] for row in counted}
 
 
-def test_a_task_begins_anew_at_meta_or_at_a_time(task, spark, capsys):
-    """What is read again is applied in safe mode, in an epoch of its own: silver = source after each of them.
+def test_a_task_restarts_at_meta_or_at_a_time(task, spark, capsys):
+    """The log is read again in safe mode, in an epoch of its own: silver = source after each restart.
 
-    `checkpoint reset` also forgets a silver table that was removed. The same start time is not begun twice.
+    `checkpoint reset` also forgets a silver table that was removed. The same start time restarts the task only once.
     """
     task.catch_up()
     first = bronze_epochs(spark, task)[1]

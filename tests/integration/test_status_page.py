@@ -39,7 +39,7 @@ SOURCE = {
 
 @pytest.fixture
 def site():
-    """The address of a page, and the status that it shows, which a test may change."""
+    """The address of a page, and its status, which a test may change."""
     shown, port = SimpleNamespace(status=task([source(**SOURCE)], TABLES)), free_port()
     now = time.time()
     history = {"shop-primary": [(now - 10 * n, n % 7, 100.0 * n) for n in range(60, 0, -1)]}
@@ -55,7 +55,7 @@ def names(page):
 
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (390, "dark")])
 def test_the_page_shows_the_status_and_refreshes(site, width, scheme):
-    """On a wide and on a narrow screen; only the task itself is asked."""
+    """On a wide and on a narrow screen; all requests go to the task itself."""
     address, shown = site
     with browsing() as browser:
         context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
@@ -90,7 +90,7 @@ def test_the_page_shows_the_status_and_refreshes(site, width, scheme):
 
 
 def filter_and_sort(page):
-    """By name and by state; the order of a column reverses with the second click."""
+    """By name and by state; the second click reverses the order of a column."""
     page.fill("#filter", "BIG")
     assert names(page) == ["shop.big"]
     page.fill("#filter", "stopped")

@@ -1,4 +1,4 @@
-"""DM's prechecks of the tables that take part, against real servers."""
+"""DM's prechecks of the selected tables, against real servers."""
 
 import json
 import re
@@ -44,7 +44,7 @@ def findings(server: Server, rules: BlockAllowList) -> dict[str, Finding]:
 
 
 def test_good_tables_pass_and_others_are_named(server: Server) -> None:
-    """A table without a key and the child of a cascade are warned of, by name, unless they take no part."""
+    """A table without a key and the child of a cascade are warnings with the name, unless they are ignored."""
     database = server.fresh_database("checks")
     server.execute(
         "CREATE TABLE parent (id INT PRIMARY KEY)",
@@ -71,7 +71,7 @@ def test_good_tables_pass_and_others_are_named(server: Server) -> None:
 
 
 def test_a_load_of_keyless_tables_needs_lock_tables(server: Server) -> None:
-    """The account that may not lock fails the check, with the statement that mends it; one schema's grant is enough."""
+    """An account without LOCK TABLES fails the check, with the GRANT statement; a grant on one schema is enough."""
     database = f"{server.fresh_database('checks')} `x"
     server.execute(f"CREATE DATABASE {quoted(database)}", f"CREATE TABLE {quoted(database, 'keyless')} (id INT)")
     server.execute(
@@ -91,8 +91,8 @@ def test_a_load_of_keyless_tables_needs_lock_tables(server: Server) -> None:
         assert found.level is Level.PASS
 
 
-def test_a_column_that_silver_has_no_place_for_fails_the_check(server: Server) -> None:
-    """A name of silver's own is named with its table; a table that takes no part does not count."""
+def test_a_column_name_reserved_by_silver_fails_the_check(server: Server) -> None:
+    """The name is reported with its table; an ignored table does not count."""
     database = server.fresh_database("checks")
     server.execute(
         "CREATE TABLE taken (id INT PRIMARY KEY, _DM_Version INT)",
@@ -110,7 +110,7 @@ def test_a_column_that_silver_has_no_place_for_fails_the_check(server: Server) -
 
 @pytest.mark.parametrize("name", ["mysql80", "mariadb"])
 def test_virtual_columns_of_a_server_in_another_zone_are_named(name: str) -> None:
-    """Those, and only those, whose value a session in UTC reads differently; a task that loads nothing need not care."""
+    """Exactly those whose value differs for a session in UTC; it is no problem for a task that loads nothing."""
     with running(name, default_time_zone="+08:00") as server:
         database = server.fresh_database("checks")
         server.execute(
@@ -143,7 +143,7 @@ def test_virtual_columns_of_a_server_in_another_zone_are_named(name: str) -> Non
 
 
 def test_a_load_counts_its_readers(mysql80: Server) -> None:
-    """One connection for each chunk that is read at once, two where the table has no key."""
+    """One connection per concurrent chunk, two where the table has no key."""
     database = mysql80.fresh_database("checks")
     mysql80.execute("CREATE TABLE keyed (id INT PRIMARY KEY)", "CREATE TABLE keyless (id INT)", database=database)
     rules = SourceRules(allow_list=BlockAllowList(do_dbs=(database,)))
@@ -160,7 +160,7 @@ def test_a_load_counts_its_readers(mysql80: Server) -> None:
     assert "SET GLOBAL max_connections" in said[500].fix
 
 
-def test_what_the_server_keeps_out_of_its_log_fails_the_check_and_the_run(tmp_path: Path, capsys) -> None:
+def test_schemas_excluded_from_the_log_fail_the_check_and_the_run(tmp_path: Path, capsys) -> None:
     """Exit 1 of `check` and 3 of `run`, with the schema; a check that is ignored by name does not count."""
     with running("mysql80", binlog_ignore_db="hidden", max_connections="10") as server:
         server.execute("CREATE DATABASE hidden", "CREATE DATABASE shown")
@@ -190,8 +190,8 @@ def test_what_the_server_keeps_out_of_its_log_fails_the_check_and_the_run(tmp_pa
         assert checks["binlog_bd"] == "warn"
 
 
-def test_shards_are_judged_together(server: Server) -> None:
-    """Structures that differ, and keys that a server counts up, by the tables that the routes merge."""
+def test_shards_are_checked_together(server: Server) -> None:
+    """Different structures, and auto-increment keys, of tables that the routes merge."""
     database = server.fresh_database("checks")
     server.execute(
         "CREATE TABLE t_1 (id INT AUTO_INCREMENT PRIMARY KEY, v INT)",

@@ -11,8 +11,8 @@ from tests.support.diff import assert_same
 from tests.support.task import Task
 
 
-def test_the_others_go_on_and_a_snapshot_mends_it(mysql80, spark, tmp_path):
-    """The run says so at its end; the table stays ahead of the statement until it is read again."""
+def test_the_others_continue_and_a_snapshot_repairs_it(mysql80, spark, tmp_path):
+    """The run reports it at its end; the table stays before the statement until it is read again."""
     database = mysql80.fresh_database("stops")
     task = Task(tmp_path, mysql80, database)
     task.start_here()
@@ -46,7 +46,7 @@ def test_the_others_go_on_and_a_snapshot_mends_it(mysql80, spark, tmp_path):
     ids=["skip", "replace"],
 )
 def test_an_operator_decides(mysql80, spark, tmp_path, capsys, decision, columns):
-    """A statement is left out, or another one followed: silver goes on with the columns that it then has."""
+    """A statement is skipped or replaced: silver continues with the resulting columns."""
     database = mysql80.fresh_database("stops")
     task = Task(tmp_path, mysql80, database)
     task.start_here()

@@ -1,4 +1,4 @@
-"""TLS to real servers: who is verified is reached, everybody else hears no name and no password."""
+"""TLS to real servers: a verified server is reached, all others receive neither name nor password."""
 
 from contextlib import closing
 from pathlib import Path
@@ -22,18 +22,18 @@ from tests.support.sinking import table_differences
 from tests.support.task import SinkTask
 
 SELF_MADE = {"ca": "ca", "cert": "client-cert", "key": "client-key"}
-"""What MySQL 8.0 writes into its data folder when it is made."""
+"""Files that MySQL 8.0 creates in its data folder."""
 
 
 class Secured:
-    """A server with TLS, whose certificate is one of a test's authority; `ca` is what clients are told to trust."""
+    """A server with TLS and a certificate of the test's authority; `ca` is what clients trust."""
 
     def __init__(self, server: Server, authority: Authority, folder: Path) -> None:
         self.server, self.authority, self.folder = server, authority, folder
         self.ca = str(authority.ca)
 
     def present(self, certificate) -> None:
-        """Have the server show this certificate from now on."""
+        """Have the server present this certificate from now on."""
         for there, made in (("cert.pem", certificate.cert), ("key.pem", certificate.key)):
             (self.folder / there).write_bytes(made.read_bytes())
         self.server.execute("ALTER INSTANCE RELOAD TLS" if self.server.flavor == "mysql" else "FLUSH SSL")
@@ -76,7 +76,7 @@ def cipher(connection):
 
 
 def assert_refused(secured, tls, said, hint, **changes):
-    """By source and sink: for good, with the place and the next step, and before anybody tells who he is."""
+    """By source and sink: without a retry, with address and next step, and before the user name is sent."""
     for way, kind in ((secured.to_source, SourceError), (secured.to_target, SinkError)):
         with Relay(secured.server.port) as relay, pytest.raises(kind) as caught:
             way(tls, port=relay.port, **changes)
@@ -96,15 +96,15 @@ def test_a_verified_server_is_reached_encrypted(honest, host):
 
 
 def test_another_authority_is_refused(secured, tmp_path):
-    """Also one that calls itself the same, and whether the name is looked at or not."""
+    """Also one with the same name, and with or without verification of the host name."""
     secured.present(Authority(tmp_path / "other", "Somebody Else").issue("server", HERE))
     assert_refused(secured, Tls(secured.ca), "certificate was rejected", "security.ssl-ca")
     secured.present(Authority(tmp_path / "same").issue("server", HERE))
     assert_refused(secured, Tls(secured.ca, verify_host=False), "certificate was rejected", "security.ssl-ca")
 
 
-def test_another_name_is_refused_unless_it_may_be_any(secured):
-    """`ssl-verify-host: false` is for servers that make certificates for themselves."""
+def test_another_name_is_refused_unless_names_are_not_verified(secured):
+    """`ssl-verify-host: false` is for servers with self-made certificates."""
     secured.present(secured.authority.issue("elsewhere", ("db.example", "192.0.2.1")))
     for host, said in (("localhost", "Hostname mismatch"), ("127.0.0.1", "IP address mismatch")):
         assert_refused(secured, Tls(secured.ca), said, "ssl-verify-host", host=host)
@@ -119,8 +119,8 @@ def test_a_certificate_of_another_time_is_refused(secured, days, said, hint):
     assert_refused(secured, Tls(secured.ca), said, hint)
 
 
-def test_an_offer_of_tls_that_somebody_takes_away_ends_the_connection(honest):
-    """Never on in plain text: not a byte is sent."""
+def test_a_removed_offer_of_tls_ends_the_connection(honest):
+    """It does not continue in plain text: not a byte is sent."""
     for way in (honest.to_source, honest.to_target):
         with Relay(honest.server.port, without_tls=True) as between, pytest.raises(DmdeltaError) as caught:
             way(Tls(honest.ca), port=between.port)
@@ -129,8 +129,8 @@ def test_an_offer_of_tls_that_somebody_takes_away_ends_the_connection(honest):
         assert between.heard == b""
 
 
-def test_a_server_without_tls_is_refused_where_tls_is_asked_for(mysql57, honest):
-    """It has no certificate at all."""
+def test_a_server_without_tls_is_refused_where_tls_is_required(mysql57, honest):
+    """It has no certificate."""
     plain = Secured(mysql57, honest.authority, honest.folder)
     for way in (plain.to_source, plain.to_target):
         with pytest.raises(DmdeltaError) as caught:
@@ -138,8 +138,8 @@ def test_a_server_without_tls_is_refused_where_tls_is_asked_for(mysql57, honest)
         assert "does not offer TLS" in caught.value.hint
 
 
-def test_a_client_certificate_that_is_demanded(honest, tmp_path):
-    """Given, it works; without one, or with that of another authority, the next step is named."""
+def test_a_required_client_certificate(honest, tmp_path):
+    """It works; without one, or with that of another authority, the error has the next step."""
     mine, foreign = honest.authority.issue("client"), Authority(tmp_path / "other").issue("client")
     given = Tls(honest.ca, str(mine.cert), str(mine.key))
     for way, kind in ((honest.to_source, SourceError), (honest.to_target, SinkError)):
@@ -148,12 +148,12 @@ def test_a_client_certificate_that_is_demanded(honest, tmp_path):
             with pytest.raises(kind, match=f":{honest.server.port}") as caught:
                 way(tls, user="known")
             assert "ssl-cert" in caught.value.hint
-            # By TLS 1.3 the line may be cut before the server's reason has come: as after any cut, it is tried again.
+            # With TLS 1.3 the connection may be cut before the server's error arrives: it is retried, as after any cut.
             assert tls.cert or not isinstance(caught.value, Retryable)
 
 
-def test_a_server_that_insists_on_tls_is_told_of(honest):
-    """The hint names the key that is missing."""
+def test_a_server_that_requires_tls_is_reported(honest):
+    """The hint names the missing key of the spec."""
     honest.server.execute("SET GLOBAL require_secure_transport = ON")
     try:
         for way in (honest.to_source, honest.to_target):
@@ -166,7 +166,7 @@ def test_a_server_that_insists_on_tls_is_told_of(honest):
 
 
 def test_a_relay_process_verifies_as_well(secured, tmp_path):
-    """The dump connection too; what is wrong comes back to who started it, and ends it at once."""
+    """The dump connection, too; its error reaches the parent process and ends the relay at once."""
     secured.present(secured.authority.issue("right", HERE))
     tls = Tls(secured.ca)
     task = relay_task(secured.server, tmp_path / "good", endpoint=endpoint_of(secured.server, tls=tls))
@@ -180,7 +180,7 @@ def test_a_relay_process_verifies_as_well(secured, tmp_path):
 
 
 class SecuredTask(SinkTask):
-    """A task whose accounts demand client certificates, so that no connection can do without."""
+    """A task whose accounts require client certificates, so that every connection needs one."""
 
     def write_spec(self):
         path = super().write_spec()
@@ -192,7 +192,7 @@ class SecuredTask(SinkTask):
 
 @pytest.mark.parametrize("secured", ["mysql80", pytest.param("mariadb", marks=pytest.mark.long)], indirect=True)
 def test_every_connection_of_a_task_is_encrypted(honest, mysql80, spark, tmp_path, capsys):
-    """Check, load, log, sink and comparison, with accounts that are let in by certificate alone."""
+    """Check, load, log, sink and comparison, with accounts that require the certificate."""
     server, client = honest.server, honest.authority.issue("client")
     task = SecuredTask(tmp_path, server, server.fresh_database("tls"), mode="all", target=mysql80)
     task.settings["security"] = {"ssl-ca": honest.ca, "ssl-cert": str(client.cert), "ssl-key": str(client.key)}

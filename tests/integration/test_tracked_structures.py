@@ -1,4 +1,4 @@
-"""Servers that send no column names: each row has the names that its columns had when it was written."""
+"""Servers that send no column names: each row has the column names of its position."""
 
 import json
 from collections.abc import Iterator
@@ -49,7 +49,7 @@ def nameless(request: pytest.FixtureRequest) -> Iterator[Server]:
 
 @pytest.fixture
 def task(nameless: Server, tmp_path) -> Task:
-    """A task over a database of its own, with a table that was there before the log that it reads."""
+    """A task over a database of its own, with a table older than the log that it reads."""
     database = nameless.fresh_database("tracked")
     nameless.execute(
         "CREATE TABLE old (id INT PRIMARY KEY, v VARCHAR(9))",
@@ -73,13 +73,13 @@ def names_in_bronze(task: Task, spark, table: str) -> list[list[str]]:
 
 
 def history(task: Task, spark) -> list[tuple[str, str]]:
-    """What is written down of each table, in the order of the log."""
+    """The recorded history of each table, in the order of the log."""
     rows = spark.table(Lakehouse(root=str(task.root)).metadata("t_schema_history")).orderBy("epoch", "seq")
     return [(row["table_name"], row["origin"]) for row in rows.collect() if row["table_name"]]
 
 
-def test_all_of_it_before_anything_lands(task, spark):
-    """Every row has the names of its time; tables from before the log have what information_schema certainly tells."""
+def test_all_structures_are_known_before_landing(task, spark):
+    """Every row has the names of its position; tables older than the log have what information_schema proves."""
     server, database = task.server, task.database
     server.execute(CREATE, *(sql for sql, _ in WRITES), database=database)
     server.execute(
@@ -116,8 +116,8 @@ def test_all_of_it_before_anything_lands(task, spark):
     assert len(history(task, spark)) == count, "nothing changed, so nothing is written down"
 
 
-def test_without_the_history_bronze_tells(task, spark):
-    """The table of the history may go: what bronze tells takes its place."""
+def test_bronze_replaces_a_lost_history(task, spark):
+    """The table of the history is dropped: the structures in bronze replace it."""
     server, database = task.server, task.database
     server.execute(CREATE, *(sql for sql, _ in WRITES[:6]), database=database)
     task.catch_up()
@@ -137,8 +137,8 @@ def command(task: Task, *arguments: str) -> int:
         return execute([arguments[0], arguments[1], str(task.write_spec()), *arguments[2:]])
 
 
-def test_an_operator_mends_what_nobody_tells(mysql57, spark, tmp_path, capsys):
-    """Rows from before the first statement in the log need somebody who knows the table; a mistake is taken back."""
+def test_an_operator_adds_an_unknown_structure(mysql57, spark, tmp_path, capsys):
+    """Rows before the first statement in the log need an operator who knows the table; a wrong entry is deleted."""
     database = mysql57.fresh_database("tracked")
     mysql57.execute("CREATE TABLE older (id INT PRIMARY KEY, v VARCHAR(9))", database=database)
     task = Task(tmp_path, mysql57, database)
@@ -179,7 +179,7 @@ def test_an_operator_mends_what_nobody_tells(mysql57, spark, tmp_path, capsys):
 
 
 def test_a_batch_that_did_not_land_leaves_nothing_behind(mysql57, spark, tmp_path):
-    """The history is written first: what a failed batch wrote is not believed, and is written once more."""
+    """The history is written first: entries of a failed batch are ignored and written again."""
     database = mysql57.fresh_database("tracked")
     task = Task(tmp_path, mysql57, database)
     task.start_here()
@@ -196,8 +196,8 @@ def test_a_batch_that_did_not_land_leaves_nothing_behind(mysql57, spark, tmp_pat
     assert [origin for _, origin in history(task, spark)] == ["ddl"] * 6
 
 
-def test_where_the_log_tells_names_it_is_believed(mysql80, spark, tmp_path, capsys):
-    """An ALTER that is not in the log: a warning names table and position, silver has the new column, nothing is tracked."""
+def test_column_names_in_the_log_take_precedence(mysql80, spark, tmp_path, capsys):
+    """An ALTER is missing in the log: a warning has table and position, silver gets the column, nothing is tracked."""
     database = mysql80.fresh_database("told")
     task = Task(tmp_path, mysql80, database)
     task.start_here()
@@ -218,8 +218,8 @@ def test_where_the_log_tells_names_it_is_believed(mysql80, spark, tmp_path, caps
 
 
 @pytest.mark.long
-def test_a_log_that_is_read_again_is_followed_from_its_begin(mysql57, spark, tmp_path):
-    """What was tracked is ahead of where the log begins anew: it does not count."""
+def test_a_log_that_is_read_again_is_tracked_from_its_start(mysql57, spark, tmp_path):
+    """Tracked structures later than the restart position do not count."""
     database = mysql57.fresh_database("tracked")
     task = Task(tmp_path, mysql57, database)
     task.start_here()
@@ -232,8 +232,8 @@ def test_a_log_that_is_read_again_is_followed_from_its_begin(mysql57, spark, tmp
 
 
 @pytest.mark.long
-def test_a_full_load_tells_the_structures_that_the_log_begins_with(mysql57, spark, tmp_path):
-    """Tables that were read as they are go on from there, statement by statement."""
+def test_a_full_load_provides_the_first_structures(mysql57, spark, tmp_path):
+    """The structures of loaded tables are tracked further, statement by statement."""
     database = mysql57.fresh_database("tracked")
     mysql57.execute(CREATE, *(sql for sql, _ in WRITES[:4]), database=database)
     task = Task(tmp_path, mysql57, database, mode="all")

@@ -1,4 +1,4 @@
-"""What MODIFY makes of values: the plan's expression in Spark against the server's own result."""
+"""Values after MODIFY: the plan's expression in Spark is compared with the server's result."""
 
 import re
 from dataclasses import dataclass, field
@@ -35,7 +35,7 @@ Rows = list[tuple[object, object]]
 
 @dataclass
 class Changed:
-    """A column before and after: its values, and what the server said if it refused."""
+    """A column before and after: its values, and the server's error if it refused."""
 
     mariadb: bool
     old: Column
@@ -63,7 +63,7 @@ def _rows(server: Server, database: str, table: str, column: Column) -> Rows:
 
 
 def _change(server: Server) -> list[Changed]:
-    """A strict session refuses what does not fit, so one that is not runs the statements."""
+    """A strict session refuses values that do not fit, so a lenient one runs the statements."""
     database, mariadb = server.fresh_database("changes"), server.flavor == "mariadb"
     for number, (old, _, values) in enumerate(CASES):
         rows = ", ".join(f"({key}, {value})" for key, value in enumerate([*values, "NULL"]))
@@ -87,14 +87,14 @@ def _change(server: Server) -> list[Changed]:
 
 
 def _python(value: Any, kind: str) -> Any:
-    """A value as createDataFrame wants it."""
+    """A value as createDataFrame expects it."""
     if value is None or kind not in ("TIMESTAMP", "DECIMAL(20,0)"):
         return value
     return Decimal(value) if kind != "TIMESTAMP" else value.replace(tzinfo=timezone.utc)
 
 
 def _apply(spark: SparkSession, changes: list[Changed]) -> None:
-    """Silver's values after each change, in one query for some of them: each costs a while, and so does a wide one."""
+    """Silver's values after each change, several changes per query: each query is slow, and so is a wide one."""
     kinds = [silver_type(one.old) for one in changes]
     most = max(len(one.before) for one in changes)
     columns = [
@@ -122,7 +122,7 @@ def _value(changed: Changed, number: int) -> str:
 
 
 def _wrong(changed: Changed) -> str:
-    """What is not as the source has it; '' if nothing."""
+    """The difference from the source; '' if none."""
     if changed.refused:
         return f"refused: {changed.refused}"
     if changed.plan.kind is ConversionKind.STOP:
@@ -140,7 +140,7 @@ def _wrong(changed: Changed) -> str:
     "server", ["mysql80", *(pytest.param(name, marks=pytest.mark.long) for name in ("mysql57", "mariadb"))]
 )
 def test_changes(server: str, request: pytest.FixtureRequest, spark: SparkSession) -> None:
-    """Silver's values after a change of type are those of the source: each of CASES."""
+    """Silver's values after a type change equal those of the source: each of CASES."""
     changes = _change(request.getfixturevalue(server))
     planned = [one for one in changes if not one.refused and one.plan.kind is not ConversionKind.STOP]
     for first in range(0, len(planned), TOGETHER):
@@ -151,7 +151,7 @@ def test_changes(server: str, request: pytest.FixtureRequest, spark: SparkSessio
 
 
 def test_widening(spark: SparkSession, tmp_path) -> None:
-    """Delta widens in place whatever the plan says that it does."""
+    """Delta widens in place each type change that the plan calls a widening."""
     assert all(widens(one, other) for one, other in WIDENED)
     table = f"delta.`{tmp_path}/t`"
     columns = ", ".join(f"c{number} {one}" for number, (one, _) in enumerate(WIDENED))

@@ -29,7 +29,7 @@ RunOf = Callable[[str], MatrixRun]
 
 @pytest.fixture(scope="module")
 def run_of(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> RunOf:
-    """The matrix of a server, run when first asked for."""
+    """The matrix of a server, run on first use."""
     folder: Path = tmp_path_factory.mktemp("types")
     pipeline = Pipeline(spark, folder / "lake")
     return Once(lambda server: run_type_matrix(request.getfixturevalue(server), pipeline, folder))
@@ -37,28 +37,28 @@ def run_of(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, reques
 
 @pytest.mark.parametrize(("server", "family"), _SILVER_CASES)
 def test_silver_equals_the_source_after_inserts(server: str, family: str, run_of: RunOf) -> None:
-    """What was inserted is in silver as a client SELECTs it; dates that no calendar knows are NULL there."""
+    """Inserted values are in silver as a client SELECTs them; dates that no calendar has are NULL there."""
     run = run_of(server)
     assert run.of_family(run.inserted, family) == []
 
 
 @pytest.mark.parametrize(("server", "family"), _SILVER_CASES)
 def test_silver_equals_the_source_after_updates_and_deletes(server: str, family: str, run_of: RunOf) -> None:
-    """Every row moved to the next value, every second one deleted: silver still equals the source."""
+    """Every row is updated to the next value, every second one deleted: silver still equals the source."""
     run = run_of(server)
     assert run.of_family(run.changed, family) == []
 
 
 @pytest.mark.parametrize(("server", "family"), _CASES)
 def test_bronze_keeps_every_value_as_it_was(server: str, family: str, run_of: RunOf) -> None:
-    """The decoded images replay to the source's rows, odd dates as text, each before image the row as it was."""
+    """The decoded images replay to the source's rows, invalid dates as text; each before image is the previous row."""
     run = run_of(server)
     assert run.of_family(run.decoded, family) == []
     assert [fault for fault in run.faults if f".{family}__" in fault] == []
 
 
 @pytest.mark.parametrize(("server", "family"), _CASES)
-def test_a_snapshot_reads_what_the_log_tells(server: str, family: str, run_of: RunOf) -> None:
-    """Each value read by a snapshot is the value that the log gave, in the same VARIANT type."""
+def test_a_snapshot_reads_the_values_of_the_log(server: str, family: str, run_of: RunOf) -> None:
+    """Each value read by a snapshot equals the log's value, in the same VARIANT type."""
     run = run_of(server)
     assert run.of_family(run.read, family) == []

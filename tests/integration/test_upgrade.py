@@ -1,4 +1,4 @@
-"""A task whose tables and relay folder an earlier release has left goes on with the code of now."""
+"""A task whose tables and relay folder were written by an earlier release continues with the current code."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ STATES = sorted(FIXTURES.glob("state-*.tar.gz"))
 
 
 def asked(capfd, *arguments):
-    """What a command answers as JSON."""
+    """A command's JSON answer."""
     capfd.readouterr()
     assert execute([*arguments, "--json"]) == 0
     return json.loads(capfd.readouterr().out)
@@ -27,8 +27,8 @@ def commits(spark, state, table):
 
 
 @pytest.mark.parametrize("archive", STATES, ids=lambda path: path.name)
-def test_a_recorded_state_goes_on(archive: Path, spark, tmp_path, capfd):
-    """Silver becomes what it is to be; what had landed or was applied is not so again; dm_meta is read."""
+def test_a_recorded_state_continues(archive: Path, spark, tmp_path, capfd):
+    """Silver becomes as expected; nothing is landed or applied twice; dm_meta is read."""
     state, expected = lay_down(archive, tmp_path)
     before = state.changes(spark)
     status = asked(capfd, "status", state.spec)
@@ -59,5 +59,5 @@ def test_a_recorded_state_goes_on(archive: Path, spark, tmp_path, capfd):
 
 
 def test_the_state_of_this_version_is_recorded():
-    """A new version needs its own, for those that come after it."""
+    """A new version needs its own, for later versions."""
     assert FIXTURES / f"state-{__version__}.tar.gz" in STATES, "python -m tests.support.record_state"

@@ -1,4 +1,4 @@
-"""`dmdelta validate`: comparing silver with the source finds what differs, all of it and nothing else."""
+"""`dmdelta validate`: the comparison of silver with the source finds exactly the differences."""
 
 import json
 
@@ -27,7 +27,7 @@ def validate(task, capsys, *arguments, code=0):
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("server", ["mysql80", "mariadb", "mysql57"])
 def test_every_type_compares_and_every_damage_is_found(server, request, spark, tmp_path, capsys):
-    """Of every type and kind of key: nothing differs until silver is damaged, then just that, and --fix mends it."""
+    """All types and kinds of keys: nothing differs until silver is damaged, then only that, and --fix repairs it."""
     source = request.getfixturevalue(server)
     task = Task(tmp_path, source, source.fresh_database("validate"), mode="all")
     fill(source, task.database, 3_000)
@@ -59,8 +59,8 @@ def test_every_type_compares_and_every_damage_is_found(server, request, spark, t
     assert_silver_equals_source(spark, task)
 
 
-def test_damage_is_found_and_mended_and_a_source_that_is_ahead_is_waited_for(mysql80, spark, tmp_path, capsys):
-    """A row that is lost and one that differs are named. What has not landed is an error, and no difference."""
+def test_damage_is_found_and_repaired_and_an_unlanded_change_is_an_error(mysql80, spark, tmp_path, capsys):
+    """A lost row and a changed one are reported. A change that has not landed is an error, not a difference."""
     task = Task(tmp_path, mysql80, mysql80.fresh_database("validate"))
     mysql80.execute(
         "CREATE TABLE a (id INT PRIMARY KEY, v FLOAT, at TIMESTAMP(3) DEFAULT CURRENT_TIMESTAMP(3))",
@@ -82,7 +82,7 @@ def test_damage_is_found_and_mended_and_a_source_that_is_ahead_is_waited_for(mys
 
 
 def complaint(task, capsys, *arguments):
-    """What a comparison that cannot be made complains of."""
+    """The error of a comparison that cannot be made."""
     capsys.readouterr()
     with task.environment():
         assert execute(["validate", str(task.spec), *arguments]) == 6
@@ -92,7 +92,7 @@ def complaint(task, capsys, *arguments):
 @pytest.mark.long
 @pytest.mark.timeout(900)
 def test_tables_that_are_written_all_the_time_compare(mysql80, tmp_path, capsys):
-    """Both sides are taken as they are at one position, so writers make no difference."""
+    """Both sides are read at one position, so writers make no difference."""
     task = Task(tmp_path, mysql80, mysql80.fresh_database("validate"), mode="all", tables=("customers", "orders"))
     with Workload(mysql80, task.database, seed=3, per_second=10) as work, task.process() as process:
         work.wait_for(30)

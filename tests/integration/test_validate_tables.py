@@ -1,4 +1,4 @@
-"""`dmdelta validate` lists every table of the task, compared or with the reason why not, and finds damage in each."""
+"""`dmdelta validate` lists every table of the task, with its result or why it is not compared, and finds all damage."""
 
 import pytest
 
@@ -35,8 +35,8 @@ WHILE_IT_RUNS = (
     "DROP TABLE gone",
     "CREATE TABLE new_and_empty (id INT PRIMARY KEY)",
     "INSERT INTO filtered VALUES (3, 'test', 3), (4, 'live', 4), (5, 'test', 5), (6, 'live', 6)",
-    "UPDATE filtered SET kind = 'live' WHERE id = 5",  # it appears
-    "UPDATE filtered SET kind = 'test', v = 60 WHERE id = 6",  # it stays as it was
+    "UPDATE filtered SET kind = 'live' WHERE id = 5",  # it appears in silver
+    "UPDATE filtered SET kind = 'test', v = 60 WHERE id = 6",  # it is unchanged in silver
     "ALTER TABLE shard_2 ADD own VARCHAR(9), MODIFY v BIGINT",
     "UPDATE shard_2 SET v = 5000000000, own = 'x' WHERE id = 2",
     "UPDATE shard_1 SET v = 3 WHERE id = 2",
@@ -55,7 +55,7 @@ DAMAGE = {
     "shard_2": "UPDATE {silver}/merged` SET v = v + 1 WHERE id = 2 AND {shard} LIKE '%shard_2`'",
     "filtered": "UPDATE {silver}/filtered` SET v = 50 WHERE id = 5",
 }
-"""By the table that has the damaged row then."""
+"""By the table whose row is damaged."""
 FOUND = {
     "audit": ("different", "1"),
     "log": ("missing", "7"),
@@ -116,7 +116,7 @@ def is_settled(found, file, offset):
 def test_every_table_is_listed_and_damage_is_found_in_each(task, spark, capsys):
     """Renamed, new, idle, empty, dropped, keyless, merged and filtered tables have a line each."""
     found = validate(task, capsys, code=0)
-    # Silver makes a table with its first row, or when the task finds it.
+    # Silver creates a table with its first row, or when the task finds it.
     assert found.pop("new_and_empty")["status"] in ("same", "excluded")
     assert {name for name, line in found.items() if line["status"] == "same"} == SAME
     assert {name for name, line in found.items() if line["status"] == "excluded"} == {"gone", "undeleted", "old_rows"}
@@ -188,7 +188,7 @@ SINK_DAMAGE = (
     ("source", "target"), [("mysql80", "mariadb"), pytest.param("mariadb", "mysql80", marks=pytest.mark.long)]
 )
 def test_the_sinks_target_is_compared(source, target, request, spark, tmp_path, capsys):
-    """Nothing differs in what the sink has written; a damaged row of the target is found."""
+    """The sink's rows do not differ; a damaged row of the target is found."""
     source, target = request.getfixturevalue(source), request.getfixturevalue(target)
     database = source.fresh_database("sunk")
     rules = {

@@ -1,4 +1,4 @@
-"""`validator` in the spec: rows that change are compared with the source while the task runs."""
+"""`validator` in the spec: changed rows are compared with the source while the task runs."""
 
 import json
 import time
@@ -21,7 +21,7 @@ PATIENT = {"mode": "full", "row-error-delay": "1h"}
 
 
 def ask(task, capsys, *words, code=0):
-    """What `dmdelta validate …` prints as JSON."""
+    """The JSON of `dmdelta validate …`."""
     capsys.readouterr()
     with task.environment():
         ended = execute(["validate", words[0], str(task.write_spec()), *words[1:], "--json"])
@@ -44,7 +44,7 @@ def wait_until(holds, seconds=900):
 
 
 def progress(task, spark):
-    """As the newest flush tells it: (progress, pending rows)."""
+    """From the newest flush: (progress, pending rows)."""
     found = read_progress(VALIDATOR.of(spark, Lakehouse(root=str(task.root)), task.name))
     return found.get(task.source_id, (None, 0))
 
@@ -90,9 +90,9 @@ def task(mysql80, tmp_path):
     return made
 
 
-def test_damage_is_found_where_rows_changed_and_decided_about(task, spark, capsys):
-    """Undamaged rows agree. Damaged ones are errors where the log changed them, until somebody decides; if more differ
-    than may be pending, they are looked at later.
+def test_damage_is_found_where_rows_changed_and_errors_are_handled(task, spark, capsys):
+    """Undamaged rows agree. Damaged ones are errors where the log changed them, until an operator handles them; those
+    above the limit of pending rows are compared later.
     """
     task.catch_up()
     told = status(task, capsys)
@@ -108,7 +108,7 @@ def test_damage_is_found_where_rows_changed_and_decided_about(task, spark, capsy
         {"source_id": "s1", "table": f"{task.database}.keyless", "why": "the table has no key"}
     ]
 
-    # Without the validator, so that the damage is there before it looks.
+    # Without the validator, so that the damage is there before it compares.
     task.settings["validator"] = {"mode": "none"}
     task.server.execute(
         "UPDATE a SET v = 'II' WHERE id = 2",
@@ -180,7 +180,7 @@ def decided_about(task, capsys, errors):
 
 
 def test_rows_wait_for_the_next_run_and_settle(task, spark, capsys):
-    """`fast` looks at keys alone. What differs is pending, across runs, until it agrees."""
+    """`fast` compares keys only. A row that differs is pending, across runs, until it agrees."""
     task.settings["validator"] = {"mode": "none"}
     task.catch_up()
     a = Lakehouse(root=str(task.root)).silver(task.database, "a")
@@ -208,8 +208,8 @@ def test_rows_wait_for_the_next_run_and_settle(task, spark, capsys):
     assert (told["pending_rows"], told["new_errors"]) == (0, 0)
 
 
-def test_what_keeps_the_validator_keeps_nothing_else(task, spark, capsys, quick):
-    """While it cannot read a table, silver follows it; it says why it waits, and goes on by itself."""
+def test_a_blocked_validator_blocks_nothing_else(task, spark, capsys, quick):
+    """While it cannot read a table, silver follows; it reports why it waits, and resumes without a restart."""
     task.settings["validator"] = PATIENT
     task.catch_up()
     a = Lakehouse(root=str(task.root)).silver(task.database, "a")
@@ -237,7 +237,7 @@ def kill_reader(server):
 
 
 def has_settled(told, pending, file, offset):
-    """All up to a place in the log has been looked at, and agrees."""
+    """Everything up to a position of the log was compared, and agrees."""
     return told.position >= Position(told.position.epoch, file, offset) and not pending and not told.left
 
 
@@ -245,7 +245,7 @@ def has_settled(told, pending, file, offset):
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("source", ["mysql80", "mariadb"])
 def test_rows_under_load_settle(source, request, spark, tmp_path, capsys, quick):
-    """The source is always ahead: rows are pending for a while, none becomes an error, and in the end all agree."""
+    """The source is always ahead: rows are pending for a while, none becomes an error, and finally all agree."""
     server = request.getfixturevalue(source)
     impatient = {"mode": "full", "row-error-delay": "3s"}
     task = Task(tmp_path, server, server.fresh_database("validator"), settings={"validator": impatient})
@@ -265,7 +265,7 @@ def test_rows_under_load_settle(source, request, spark, tmp_path, capsys, quick)
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(("source", "mode"), [("mysql80", "full"), ("mysql80", "fast"), ("mariadb", "full")])
 def test_every_type_agrees_and_every_damage_is_found(source, mode, request, spark, tmp_path, capsys):
-    """Rows of every type and kind of key agree when they are written, and changed; of damaged ones just those do not."""
+    """Rows of all types and kinds of keys agree when inserted and updated; of damaged ones exactly those do not."""
     server = request.getfixturevalue(source)
     checked = {"validator": {"mode": mode, "row-error-delay": "0s"}}
     task = Task(tmp_path, server, server.fresh_database("validator"), settings=dict(checked))
@@ -298,7 +298,7 @@ def test_every_type_agrees_and_every_damage_is_found(source, mode, request, spar
 
 
 def change_every_type(server, database):
-    """Rows of every family of types are changed, and some deleted."""
+    """Rows of all families of types are updated, and some deleted."""
     tables = matrices([family for family in FAMILIES if server.name in family.servers])
     statements = [statement for table in tables for statement in (*table.updates(), *table.deletes())]
     statements += [
@@ -315,8 +315,8 @@ def change_every_type(server, database):
 
 @pytest.mark.long
 @pytest.mark.timeout(1800)
-def test_a_killed_run_goes_on_where_it_was(mysql80, spark, tmp_path, capsys):
-    """Nothing is skipped, and no error is made of it."""
+def test_a_killed_run_resumes_where_it_was(mysql80, spark, tmp_path, capsys):
+    """Nothing is skipped, and it causes no error."""
     impatient = {"mode": "full", "row-error-delay": "0s"}
     task = Task(tmp_path, mysql80, mysql80.fresh_database("validator"), settings={"validator": impatient})
     task.start_here()

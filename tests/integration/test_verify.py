@@ -1,4 +1,4 @@
-"""`dmdelta verify` against real servers: the log from the server, from the relay's segments, and from neither."""
+"""`dmdelta verify` against real servers: the log comes from the server, from the relay's segments, or is missing."""
 
 import json
 import shutil
@@ -12,7 +12,7 @@ from tests.support.task import Task
 
 
 def verify(task, capsys, *arguments, code=0):
-    """What the check has found; for an error, what it says."""
+    """The result of the check; for an error, its message."""
     capsys.readouterr()
     with task.environment():
         ended = execute(["verify", str(task.spec), "--json", *arguments])
@@ -27,7 +27,7 @@ def write(server, database, *statements):
 
 
 def change(server, database):
-    """Transactions of every kind that a log has, and a table that does not take part."""
+    """All kinds of transactions, and a table that is not selected."""
     write(
         server,
         database,
@@ -61,8 +61,8 @@ def change(server, database):
 
 
 @pytest.mark.parametrize("name", ["mysql80", "mariadb"])
-def test_the_log_comes_from_where_it_still_is(name, spark, tmp_path, capsys):
-    """From the server, from the segments once it has purged its files, and an error when neither has them."""
+def test_the_log_comes_from_where_it_still_exists(name, spark, tmp_path, capsys):
+    """From the server, from the segments once the server has purged its files; an error when neither has them."""
     with running(name) as server:
         task = Task(tmp_path / "task", server, server.fresh_database("verify"), tables=("t", "k"))
         task.start_here()
@@ -78,7 +78,7 @@ def test_the_log_comes_from_where_it_still_is(name, spark, tmp_path, capsys):
         assert (k["events"], k["rows"]) == (1, 3)
         missed = {one["reason"]: (one["events"], one["rows"]) for one in t["not_covered"] if one["rows"]}
         assert missed == ({"compressed transaction": (1, 2)} if name == "mysql80" else {})
-        hidden = counts.get("", {"not_covered": []})["not_covered"]  # of a table that does not take part
+        hidden = counts.get("", {"not_covered": []})["not_covered"]  # of a table that is not selected
         assert [(one["reason"], one["events"]) for one in hidden] == (
             [("compressed transaction", 1)] if name == "mysql80" else []
         )

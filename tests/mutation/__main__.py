@@ -1,7 +1,7 @@
-"""`make mutation MUTANTS=200 SEED=1`: which single changes of the code the unit tests do not notice.
+"""`make mutation MUTANTS=200 SEED=1`: which single changes of the code the unit tests do not detect.
 
-A seeded sample of cosmic-ray's mutants of the pure packages and functions, in a copy of the checkout; each faces the
-unit tests that execute its line. A survivor fails the lane unless `accepted.yml` says why no test can notice it.
+A seeded sample of cosmic-ray's mutants of the pure packages and functions, in a copy of the checkout; each runs the
+unit tests that execute its line. A survivor fails the lane unless `accepted.yml` states why no test can detect it.
 """
 
 import argparse
@@ -22,17 +22,17 @@ from tests.mutation.running import check_unmutated, copied, import_foreign, is_k
 from tests.mutation.selection import Contexts, plan_tests  # noqa: E402
 
 LEAST_KILLED = 0.85
-"""Of the mutants that a test can notice."""
+"""Of the mutants that a test can detect."""
 
 
 @dataclass(frozen=True, slots=True)
 class Survivor:
-    """A mutant that no unit test notices.
+    """A mutant that no unit test detects.
 
     Attributes:
         code: the line, unmutated.
-        tests: how many test functions it faced.
-        reason: why no test can notice it; None: nobody has given one.
+        tests: how many test functions ran on it.
+        reason: why no test can detect it; None: no reason is given.
     """
 
     mutant: Mutant
@@ -46,7 +46,7 @@ class Survivor:
 
 
 def survivors(copy: Path, mutants: Sequence[Mutant], contexts: Contexts) -> list[Survivor]:
-    """Run the mutants, with a line for each."""
+    """Run the mutants and print a line for each."""
     accepted, found = read_accepted(), list[Survivor]()
     for number, mutant in enumerate(mutants, 1):
         began, tests = time.monotonic(), plan_tests(mutant, contexts)
@@ -80,7 +80,7 @@ def main() -> int:
 
 
 def _sum_up(positions: int, count: int, found: Sequence[Survivor], file: Path | None) -> int:
-    """Report the share of the mutants that tests notice, of those that a test can notice."""
+    """Report the share of detected mutants among those that a test can detect."""
     killed, left = count - len(found), [survivor for survivor in found if survivor.reason is None]
     share = killed / (killed + len(left)) if count else 0.0
     summary = (

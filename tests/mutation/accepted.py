@@ -1,4 +1,4 @@
-"""Survivors that no unit test can notice, with the reason."""
+"""Survivors that no unit test can detect, with the reason."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ class Accepted:
     Attributes:
         path: of the module, below the root.
         code: the line, unmutated, without its indentation.
-        operator: the beginning of cosmic-ray's name of the operator.
-        reason: why no unit test can notice the change.
+        operator: a prefix of cosmic-ray's name of the operator.
+        reason: why no unit test can detect the change.
     """
 
     path: str
@@ -34,7 +34,7 @@ def read_accepted() -> list[Accepted]:
 
 
 def accepted_reason(accepted: Sequence[Accepted], mutant: Mutant, code: str) -> str | None:
-    """Why a survivor is accepted; None: it is not."""
+    """Why a survivor is accepted; None: it is not accepted."""
     for entry in accepted:
         if (entry.path, entry.code) == (mutant.path, code) and mutant.operator.startswith(entry.operator):
             return entry.reason

@@ -1,6 +1,6 @@
-"""A plugin of pytest: which test executes which line, and how long each takes.
+"""A pytest plugin: which test executes which line, and how long each test takes.
 
-coverage notes the test that is running with each line; its data and the durations are in the folder $DMDELTA_CONTEXTS.
+coverage records the running test for each line; its data and the durations are in the folder $DMDELTA_CONTEXTS.
 """
 
 import json

@@ -10,9 +10,9 @@ from typing import Any
 PACKAGES = ("binlog", "checkpoint", "config", "ddl", "model", "rules", "sharding")
 """Packages of the pool, completely."""
 EFFECTS = ("checkpoint/store",)
-"""Modules of these packages that the pool has not: what they do shows in Delta tables, which tests/spark has."""
+"""Modules of these packages that are not in the pool: their effects are in Delta tables, which tests/spark tests."""
 PLANNING = ("engine", "silver", "sink")
-"""Packages of which the pool has the functions `plan_*`."""
+"""Packages of which only the functions `plan_*` are in the pool."""
 PURE_MODULES = (
     *("apply/ready", "apply/table_state", "apply/turns", "control/protocol", "control/state"),
     *("ingest/queue", "ingest/repeated", "run/stopping", "snapshot/plan"),
@@ -20,7 +20,7 @@ PURE_MODULES = (
     *("telemetry/counters", "telemetry/lag", "telemetry/stats", "telemetry/task_status"),
     *("validation/results", "validation/sink_tables"),
 )
-"""Modules of the engine of which the pool has everything: they decide, and leave the effects to others."""
+"""Engine modules that are completely in the pool: they make decisions and have no side effects."""
 OPERATORS = (
     "AddNot",
     "ExceptionReplacer",
@@ -36,12 +36,12 @@ OPERATORS = (
     "ReplaceUnaryOperator",
     "ZeroIterationForLoop",
 )
-"""Not RemoveDecorator: without `@dataclass` nothing works, without `@cache` everything does."""
+"""Not RemoveDecorator: every test fails without `@dataclass`, and none fails without `@cache`."""
 IDENTITY = ("_Eq_Is", "_NotEq_IsNot", "_Is_Eq", "_IsNot_NotEq")
-"""The same result for the enumerations and None that they are used with."""
+"""They give the same result for the enumerations and None that they are used with."""
 
 _NO_OPERANDS = ("parameters", "dictorsetmaker")
-"""Where `*` and `**` are no operators."""
+"""Syntax nodes in which `*` and `**` are not operators."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -50,10 +50,10 @@ class Mutant:
 
     Attributes:
         path: of the module, below the root.
-        line, column: the position, from 1 and from 0 on.
+        line, column: the position; lines count from 1, columns from 0.
         operator: cosmic-ray's name of the operator.
-        occurrence: of the operator in the module, from 0 on.
-        inside: the position is in a function; else it is executed when the module is imported.
+        occurrence: of the operator in the module, from 0.
+        inside: the position is in a function; otherwise it is executed on import.
     """
 
     path: str
@@ -68,7 +68,7 @@ class Mutant:
 
 
 def modules(root: Path) -> Iterator[tuple[str, bool]]:
-    """The modules of the pool, and whether only their functions `plan_*` are in it."""
+    """The modules of the pool, and whether only their functions `plan_*` are included."""
     package = root / "dmdelta"
     for path in sorted(package.rglob("*.py")):
         inside = path.relative_to(package)
@@ -82,7 +82,7 @@ _PURE = {f"engine/{module}" for module in PURE_MODULES}
 
 
 def pool(root: Path) -> Iterator[list[Mutant]]:
-    """The mutants of each position, positions in order."""
+    """The mutants of each position, in the order of positions."""
     for path, planning in modules(root):
         text = (root / path).read_text("utf-8")
         regions = Regions(text)
@@ -96,9 +96,9 @@ def pool(root: Path) -> Iterator[list[Mutant]]:
 
 
 def sample(root: Path, positions: Sequence[Sequence[Mutant]], count: int, seed: int) -> list[Mutant]:
-    """`count` mutants that Python can compile, of different positions.
+    """`count` mutants at different positions that Python can compile.
 
-    `+` has eleven replacements, and yet no more chances than `not`.
+    `+` has eleven replacements but is not more likely to be sampled than `not`.
     """
     rng, chosen = random.Random(seed), list[Mutant]()
     for number in rng.sample(range(len(positions)), len(positions)):

@@ -1,4 +1,4 @@
-"""Runs tests on mutants in a copy of the checkout, each in a fork that has the foreign libraries imported already."""
+"""Runs tests on mutants in a copy of the checkout, each in a fork that has already imported third-party libraries."""
 
 import os
 import resource
@@ -20,20 +20,20 @@ FOREIGN = (
     *("pyspark.sql", "pyspark.sql.functions", "pytest", "rich", "sqlglot", "typer", "yaml", "zstandard"),
 )
 NOT_IN_A_COPY = ("tests/unit/test_lock.py", "tests/unit/test_verification_page.py")
-"""The first finds the tools of this lane among what is installed, the second needs git's history."""
+"""The first fails because this lane's tools are installed, the second needs git's history."""
 MOST_MEMORY = 12 << 30
-"""Bytes of addresses: a mutant of a length must not take the machine."""
+"""Bytes of address space: a mutant of a length must not exhaust the machine's memory."""
 WAIT_SECONDS = 15.0
-"""A mutant may take three times as long as its tests do, and this long in addition."""
+"""A mutant may take three times as long as its tests, plus this."""
 UNMUTATED = 300
-"""So many of the fastest tests have to pass unmutated in a fork, in this time:"""
+"""This many of the fastest tests must pass unmutated in a fork, within this time."""
 LONGEST_SECONDS = 300.0
 OUTPUT = "mutant.log"
 _SURVIVED = 0
 
 
 def copied(folder: Path) -> Path:
-    """A copy of what is in the checkout's index and of new files beside; links to what the tests need besides."""
+    """A copy of the checkout's index and of new files; other files that the tests need are symbolic links."""
     listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
     for name in filter(None, names):
@@ -65,13 +65,13 @@ def measured(copy: Path, folder: Path, tools: Path) -> Contexts:
 
 
 def import_foreign() -> None:
-    """So that a fork has them."""
+    """Import them before a fork."""
     for name in FOREIGN:
         __import__(name)
 
 
 def check_unmutated(copy: Path, contexts: Contexts) -> None:
-    """Tests pass in a fork if nothing is mutated: what fails with a mutant fails because of it.
+    """Check that tests pass in a fork if nothing is mutated, so that a failure is due to the mutant.
 
     Raises:
         RuntimeError: they do not.
@@ -86,7 +86,7 @@ def is_killed(copy: Path, mutant: Mutant, tests: Sequence[str], seconds: float) 
     module = copy / mutant.path
     text, status = module.read_text("utf-8"), module.stat()
     module.write_text(mutated(text, mutant), "utf-8")
-    # Another time than that of the compiled original, which would be taken instead if the sizes are equal.
+    # Not the mtime of the original: its compiled file would be used instead if the sizes are equal.
     os.utime(module, (status.st_atime, status.st_mtime + 60))
     try:
         return _exit_code(copy, tests, 3 * seconds + WAIT_SECONDS) != _SURVIVED
@@ -110,7 +110,7 @@ def _exit_code(copy: Path, tests: Sequence[str], seconds: float) -> int:
 
 
 def _run_here(copy: Path, tests: Sequence[str]) -> None:
-    """In the fork: nothing of the checkout's own modules may stay, and no compiled module may be written."""
+    """In the fork: unload the checkout's own modules, and write no compiled modules."""
     code = 1
     try:
         os.setsid()
@@ -127,7 +127,7 @@ def _run_here(copy: Path, tests: Sequence[str]) -> None:
         sys.path[:] = [str(copy), *(place for place in sys.path if place and Path(place).resolve() != ROOT)]
         import pytest
 
-        # Plugins of pytest that are imported already cannot be rewritten, which is no failure of a test.
+        # pytest cannot rewrite plugins that are already imported, which is not a test failure.
         options = ["-x", "-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
         code = int(pytest.main([*tests, *options]))
     except BaseException:  # noqa: BLE001 - nothing may leave the fork

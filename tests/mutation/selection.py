@@ -1,4 +1,4 @@
-"""The unit tests that a mutant has to face: those that execute its line, the tests of its own module first."""
+"""The unit tests that run on a mutant: those that execute its line, the tests of its own module first."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -8,12 +8,12 @@ from pathlib import Path
 from tests.mutation.mutants import Mutant
 
 MOST_SECONDS = 20.0
-"""Of tests for one mutant: what follows only repeats, from farther away."""
+"""Maximum number of tests for one mutant: further tests are more distant and add nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contexts:
-    """What the unmutated tests executed.
+    """The lines that the unmutated tests executed.
 
     Attributes:
         lines: the test functions that execute each line of each module, by path below the root.
@@ -25,7 +25,7 @@ class Contexts:
 
 
 def read_contexts(folder: Path, root: Path) -> Contexts:
-    """What `contexts.py` has written into a folder."""
+    """Read what `contexts.py` has written into a folder."""
     import coverage
 
     data = coverage.CoverageData(str(folder / "coverage"))
@@ -42,7 +42,7 @@ def read_contexts(folder: Path, root: Path) -> Contexts:
 def plan_tests(mutant: Mutant, contexts: Contexts) -> list[str]:
     """The test functions for a mutant, the nearest and fastest first; empty: no unit test executes its line.
 
-    A line that is executed on import faces the tests of all lines of its module; if these are all executed on import,
+    For a line that is executed on import: the tests of all lines of its module; if these are all executed on import,
     the tests of its folder.
     """
     lines = contexts.lines.get(mutant.path, {})
@@ -60,7 +60,7 @@ def plan_tests(mutant: Mutant, contexts: Contexts) -> list[str]:
 
 
 def nearness(path: str, test: str) -> int:
-    """How many folders (and the name) of a test's path are those of the module's path."""
+    """How many components of a test's path match the module's path."""
     module = Path(path).with_suffix("").parts[1:]
     file = Path(test.partition("::")[0]).with_suffix("").parts[2:]
     named = (*file[:-1], file[-1].removeprefix("test_"))

@@ -1,8 +1,8 @@
-"""`make nightly`: every lane on one commit, in parts; `BUDGET=150m` stops between two, and the next call resumes.
+"""`make nightly`: every lane on one commit, in parts; `BUDGET=150m` stops between parts, and the next call resumes.
 
 The state of a commit's night is in var/nightly, with the output of each part. After each part docs/verification.md and
 docs/verification.json are written; with the committed JSON a fresh checkout resumes the night of its commit.
-Exit code: 0 all lanes passed, 1 one failed, 3 the budget ends before the lanes do.
+Exit code: 0 all lanes passed, 1 a lane failed, 3 the budget ended before all lanes had run.
 """
 
 import argparse
@@ -23,14 +23,14 @@ STATE = FOLDER / "state.json"
 PREPARE_SECONDS = 3600.0
 UNFINISHED = 3
 _OWN = (f":(exclude){JSON}", f":(exclude){PAGE}")
-"""The pages are committed after their night: that makes no other commit of the code."""
+"""The pages are committed after their night: this does not count as a change of the code."""
 
 
 def tested_commit() -> str:
-    """The newest commit that changes anything but the pages.
+    """The newest commit that changes anything except the pages.
 
     Raises:
-        SystemExit: the working tree has changes that are not committed.
+        SystemExit: the working tree has uncommitted changes.
     """
     if changed := _git("status", "--porcelain", "--", ".", *_OWN):
         raise SystemExit(f"nightly: commit or remove the changes first, the page names a commit:\n{changed}")
@@ -42,7 +42,7 @@ def _git(*arguments: str) -> str:
 
 
 def run(night: Night, lanes: Sequence[Lane], budget: float, publish: Callable[[], None]) -> None:
-    """Run parts until all is done or the next one does not fit; `publish` writes what the night has found out."""
+    """Run parts until all are done or the next one does not fit; `publish` writes the night's results."""
     end, prepared = time.monotonic() + budget, set[str]()
     for lane in lanes:
         if isinstance(lane, SuiteLane) and lane.name not in night.collected:
@@ -62,7 +62,7 @@ def run(night: Night, lanes: Sequence[Lane], budget: float, publish: Callable[[]
 
 
 def _prepare(lane: Lane, night: Night, left: float) -> None:
-    """Run a lane's preparation, if it has one; why it failed stays in the night."""
+    """Run a lane's preparation, if it has one; the night records the reason of a failure."""
     if not lane.prepare:
         return
     print(f"nightly: preparing {lane.name}", flush=True)
@@ -92,7 +92,7 @@ def _end(part: Part, result: PartResult) -> None:
 
 
 def begun_night(commit: str, lanes: Sequence[Lane]) -> Night:
-    """The night of a commit so far: this checkout's, else the committed one; of another commit only the durations."""
+    """The state of a commit's night: this checkout's, else the committed one; of another commit only the durations."""
     night = read_night(STATE, commit)
     committed, stored = read_stored(JSON)
     if committed == commit and stored["parts"] and not night.parts:
@@ -113,7 +113,7 @@ def chosen_lanes(names: str, lanes: Sequence[Lane]) -> list[Lane]:
     """The lanes with these names, separated by commas; without names all.
 
     Raises:
-        ValueError: a name is of no lane.
+        ValueError: no lane has this name.
     """
     wanted = {name for name in names.split(",") if name}
     if unknown := wanted - {lane.name for lane in lanes}:

@@ -1,4 +1,4 @@
-"""What docs/verification.json keeps of a night: a fresh checkout resumes it, and a new commit's parts are planned by it."""
+"""What docs/verification.json stores of a night, to resume it in a fresh checkout and to plan a new commit's parts."""
 
 import json
 from collections import defaultdict
@@ -12,7 +12,7 @@ from tests.nightly.lanes import Lane, SuiteLane
 from tests.nightly.state import CaseResult, Night, Outcome, PartResult, finished, seed_of
 
 SINGLE_SECONDS = 10.0
-"""Tests that take so long are listed with their durations; of the others each file has the mean."""
+"""Tests that take at least this long are listed with their durations; for the others, each file has the mean."""
 _NAMED = ("failed", "skipped")
 
 
@@ -28,9 +28,9 @@ def stored_night(night: Night) -> dict[str, Any]:
 def resumed_night(
     stored: Mapping[str, Any], commit: str, lanes: Sequence[Lane], collect: Callable[[SuiteLane], list[str]]
 ) -> Night:
-    """The night of a commit as a checkout of the same commit goes on with it.
+    """The night of a commit, as another checkout of the same commit resumes it.
 
-    A lane that collects other tests here begins again. What could not be prepared is tried again: this may be another machine.
+    A lane that collects other tests here restarts. A failed preparation is retried: this may be another machine.
     """
     night = Night(commit, seed_of(commit), seconds=known_seconds(stored))
     begun = {part["lane"] for part in stored["parts"]}
@@ -47,7 +47,7 @@ def resumed_night(
 
 
 def read_stored(file: Path) -> tuple[str, Mapping[str, Any]]:
-    """The commit and the night of a written page; '' where there is none."""
+    """The commit and the night of a written page; '' if there is none."""
     if not file.exists():
         return "", {}
     found = json.loads(file.read_text("utf-8"))
@@ -73,7 +73,7 @@ def _stored_seconds(night: Night) -> dict[str, dict[str, float]]:
 
 
 def _stored_file(file: str, known: Mapping[str, float]) -> dict[str, float]:
-    """The mean of a file's short tests, and its long ones; of the short ones alone the mean is what is known."""
+    """The mean of a file's short tests, and its long tests; without durations of tests, the file's known mean."""
     short = [seconds for test, seconds in known.items() if test != file and seconds < SINGLE_SECONDS]
     mean = sum(short) / len(short) if short else known.get(file)
     singles = {test: round(one, 1) for test, one in known.items() if test != file and one >= SINGLE_SECONDS}

@@ -1,4 +1,4 @@
-"""The lanes of `make nightly`, in their order: what each runs, and in how many parts."""
+"""The lanes of `make nightly`, in order: what each runs, and in how many parts."""
 
 import sys
 from dataclasses import dataclass
@@ -12,18 +12,18 @@ FOLDER = Path("var/nightly")
 
 @dataclass(frozen=True, slots=True)
 class SuiteLane:
-    """Tests of pytest, as many in a part as fit into its time.
+    """A lane of pytest tests; a part has as many as fit into its time.
 
     Attributes:
         paths: what is collected.
         marks: pytest's expression that selects the tests.
-        test_seconds: the estimate for a test of which no duration is known.
-        options: further ones of pytest.
-        ignored: files below `paths` that are another lane's.
-        beside: the module that runs the command beside a server or a cluster.
+        test_seconds: the estimate for a test without a known duration.
+        options: further pytest options.
+        ignored: files below `paths` that belong to another lane.
+        beside: the module that starts a server or a cluster and runs the command.
         processes: of pytest-xdist; the part's time is divided by it.
-        distribution: pytest-xdist's: `loadfile` keeps a file's tests, and what they share, in one process; `worksteal`
-            gives each process half of the tests in their order, and what a process has not begun to another that is ready.
+        distribution: of pytest-xdist: `loadfile` runs a file's tests, which share state, in one process; `worksteal`
+            gives each process half of the tests in order, and moves tests that have not started to an idle process.
         prepare: a command before the lane's first part; if it fails, the lane fails.
     """
 
@@ -52,13 +52,13 @@ class SuiteLane:
 
 @dataclass(frozen=True, slots=True)
 class RunLane:
-    """A program that runs for a time of its own.
+    """A lane that is a program with a fixed duration.
 
     Attributes:
-        arguments: of Python; `{seed}` and `{json}` become the part's seed and the file for its figures.
-        seconds: how long a part takes at most.
-        parts: how many, each with a seed of its own.
-        counted: the figure `passed` in the output, where the program writes no file.
+        arguments: of Python; `{seed}` and `{json}` are replaced by the part's seed and the file for its figures.
+        seconds: maximum duration of a part.
+        parts: number of parts, each with its own seed.
+        counted: matches the figure `passed` in the output, if the program writes no file.
     """
 
     name: str

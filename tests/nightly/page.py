@@ -30,9 +30,9 @@ class LaneSummary:
 
     Attributes:
         result: `passed`, `failed`, `incomplete` or `not run`.
-        pending: tests, or parts of a program, that are left to run.
+        pending: tests, or parts of a program, that have not run.
         seconds: of all parts.
-        repeat: a command for each failure.
+        repeat: for each failure, a command that reproduces it.
     """
 
     lane: str
@@ -55,7 +55,7 @@ class Verification:
 
     Attributes:
         date: of the newest part, `YYYY-MM-DD`; empty if none has run.
-        machine: what the parts ran on, by name.
+        machine: what the parts ran on: name and value.
     """
 
     commit: str
@@ -65,7 +65,7 @@ class Verification:
 
 
 def summarize(lane: Lane, night: Night) -> LaneSummary:
-    """What a night has found out about a lane."""
+    """The results of a lane."""
     parts = night.of(lane.name)
     seconds, faults = sum(part.seconds for part in parts), sum(part.faults for part in parts)
     rows, notes = sum(part.rows for part in parts), tuple(note for part in parts for note in part.notes)
@@ -93,7 +93,7 @@ def summarize(lane: Lane, night: Night) -> LaneSummary:
 
 
 def repeat_test(lane: SuiteLane, test: str) -> str:
-    """The command that runs one test of a lane as the lane does."""
+    """The command that runs one test in the same way as the lane."""
     return shlex.join(lane.command(test))
 
 
@@ -106,13 +106,13 @@ def _result(failed: bool, *, begun: bool, complete: bool) -> str:  # noqa: FBT00
 
 
 def verification(lanes: Sequence[Lane], night: Night) -> Verification:
-    """What a night has found out so far."""
+    """The results of a night so far."""
     date = max((part.date for part in night.parts), default="")
     return Verification(night.commit, date, machine(), tuple(summarize(lane, night) for lane in lanes))
 
 
 def machine() -> dict[str, str]:
-    """What the parts run on."""
+    """The machine that the parts run on."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
         "system": platform.platform(),
@@ -137,7 +137,7 @@ def read_verification(file: Path) -> Verification:
 
 
 def write_verification(found: Verification, night: Night) -> None:
-    """Write the page, and the file, with what resumes the night."""
+    """Write the page, and the JSON file from which the night resumes."""
     JSON.write_text(json.dumps({**asdict(found), "night": stored_night(night)}, indent=2) + "\n", "utf-8")
     PAGE.write_text(rendered(found), "utf-8")
 

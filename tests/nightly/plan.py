@@ -1,4 +1,4 @@
-"""Which part a night runs next, and with what it has to fit: values in, a record out."""
+"""Pure planning: which part a night runs next within its budget."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -9,20 +9,20 @@ from tests.nightly.lanes import Lane, RunLane, SuiteLane
 from tests.nightly.state import Night, finished
 
 PART_SECONDS = 2400.0
-"""The limit of a part."""
+"""The time limit of a part."""
 FILLED = 0.75
-"""Estimates may fill so much of a part's time: they come from another day."""
+"""The share of a part's time that estimates may fill: durations vary from day to day."""
 OVERHEAD_SECONDS = 60.0
-"""Of a part of tests: collection, Spark, servers."""
+"""Fixed time of a part of tests: collection, Spark, servers."""
 _BUDGET = re.compile(r"(?:(?P<hours>\d+)h)?(?:(?P<minutes>\d+)m)?")
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What runs next.
+    """The next part to run.
 
     Attributes:
-        number: of the part in its lane, from 1 on.
+        number: of the part in its lane, from 1.
         limit: seconds after which it is stopped.
         tests: of a lane of tests.
         seed: of a program.
@@ -36,7 +36,7 @@ class Part:
 
 
 def parse_budget(text: str) -> float:
-    """Seconds of `150m`, `2h` or `2h30m`; of nothing: no end.
+    """Seconds of `150m`, `2h` or `2h30m`; infinite for an empty text.
 
     Raises:
         ValueError: it is none of these.
@@ -51,9 +51,9 @@ def parse_budget(text: str) -> float:
 
 
 def plan_next(lanes: Sequence[Lane], night: Night, left: float) -> Part | None:
-    """The first part that fits into `left` seconds; None: there is none, because all is done or nothing fits.
+    """The first part that fits into `left` seconds; None: all parts are done, or none fits.
 
-    A lane of tests must be collected; one whose preparation failed is left out.
+    A lane of tests must be collected; a lane whose preparation failed is skipped.
     """
     limit = min(left, PART_SECONDS)
     for lane in lanes:
@@ -66,7 +66,7 @@ def plan_next(lanes: Sequence[Lane], night: Night, left: float) -> Part | None:
 
 
 def is_complete(lane: Lane, night: Night) -> bool:
-    """Nothing of the lane is left to run."""
+    """Whether all of the lane has run."""
     if lane.name in night.unprepared:
         return True
     if isinstance(lane, RunLane):
@@ -94,13 +94,13 @@ def _next_tests(lane: SuiteLane, night: Night, limit: float) -> Part | None:
 
 
 def estimate(lane: SuiteLane, night: Night, test: str) -> float:
-    """Seconds that a test takes: its own newest ones, its file's, or those of any test of the lane."""
+    """Seconds that a test takes: its own newest duration, its file's mean, or the lane's estimate."""
     known = (night.seconds.get(f"{lane.name} {name}") for name in (test, file_of(test)))
     return next((seconds for seconds in known if seconds is not None), lane.test_seconds)
 
 
 def fitting(estimates: Mapping[str, float], seconds: float, *, longest: bool) -> tuple[str, ...]:
-    """The first tests that take at most so long; `longest`: at least one, because no later part has more time."""
+    """The first tests that take at most `seconds`; `longest`: at least one, because no later part has more time."""
     chosen, total = list[str](), 0.0
     for test, estimate in estimates.items():
         if total + estimate > seconds and (chosen or not longest):

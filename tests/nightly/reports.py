@@ -1,4 +1,4 @@
-"""A plugin of pytest: each test's begin and end as a line of $DMDELTA_REPORTS, so that a stopped part has results."""
+"""A pytest plugin: writes each test's start and end to $DMDELTA_REPORTS, so that a stopped part has results."""
 
 import json
 import os
@@ -13,7 +13,7 @@ CELL = "cell"
 
 
 class Reports:
-    """Writes the lines; with pytest-xdist in the controlling process."""
+    """Writes the lines; with pytest-xdist, in the controller process."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -39,6 +39,6 @@ class Reports:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Taken out of the environment: neither processes of pytest-xdist nor a pytest that a test runs write here."""
+    """Removed from the environment, so that neither pytest-xdist workers nor a pytest started by a test write here."""
     if file := os.environ.pop(VARIABLE, ""):
         config.pluginmanager.register(Reports(Path(file)))

@@ -1,4 +1,4 @@
-"""Runs a part in a process group of its own, until it ends or is stopped at its limit."""
+"""Runs a part in its own process group, until it ends or is stopped at its time limit."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from tests.nightly.reports import VARIABLE
 from tests.nightly.state import CaseResult, Outcome, PartResult
 
 STOP_SECONDS = 120.0
-"""So long a part may take to end after SIGINT: fixtures end their servers and JVMs."""
+"""Maximum seconds that a part takes to end after SIGINT: fixtures stop their servers and JVMs."""
 _ENDED = {0: Outcome.PASSED, None: Outcome.STOPPED}
 
 
@@ -41,7 +41,7 @@ class Ended:
 
 
 def run_command(command: Sequence[str], log: Path, limit: float, more: Mapping[str, str] | None = None) -> Ended:
-    """Run a command with its output in a file."""
+    """Run a command and write its output to a file."""
     log.parent.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     with log.open("wb") as output:
@@ -66,7 +66,7 @@ def run_command(command: Sequence[str], log: Path, limit: float, more: Mapping[s
 
 
 def _heed_interrupts() -> None:
-    """A program that a shell starts in the background ignores SIGINT, and so would its children."""
+    """A program that a shell starts in the background ignores SIGINT, and its children inherit this."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -86,7 +86,7 @@ def collect(lane: SuiteLane) -> list[str]:
         RuntimeError: pytest cannot collect them.
     """
     command = [PYTHON, "-m", "pytest", "--collect-only", "-q", *lane.selection]
-    # An option of the environment could list the tests in another form.
+    # An option in the environment could change the format of the listing.
     plain = {**os.environ, "PYTEST_ADDOPTS": ""}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=plain)
     if done.returncode:
@@ -123,7 +123,7 @@ def _run_tests(part: Part, lane: SuiteLane) -> PartResult:
 
 
 def read_reports(file: Path) -> tuple[dict[str, CaseResult], tuple[str, ...]]:
-    """The tests that ended, and those that only began."""
+    """The tests that ended, and those that only started."""
     lines: list[dict[str, Any]] = (
         [json.loads(line) for line in file.read_text("utf-8").splitlines()] if file.exists() else []
     )
@@ -139,14 +139,14 @@ def _run_program(part: Part, lane: RunLane) -> PartResult:
     file.unlink(missing_ok=True)
     command = lane.command(seed, file)
     ended = run_command(command, place.with_suffix(".log"), part.limit)
-    # A program has nothing to resume: its limit is longer than its time, so being stopped is a failure.
+    # A program cannot be resumed. Its limit exceeds its duration, so a stop at the limit is a failure.
     outcome = Outcome.PASSED if ended.code == 0 else Outcome.FAILED
     found = figures(lane, file, ended.log)
     return PartResult(lane.name, outcome, ended.seconds, shlex.join(command), seed=seed, **found)
 
 
 def figures(lane: RunLane, file: Path, log: Path) -> dict[str, Any]:
-    """The figures that a program has written, or that its output has."""
+    """The figures that a program has written to its file or its output."""
     if file.exists():
         found = json.loads(file.read_text("utf-8"))
         return {**found, "notes": tuple(found.get("notes", ()))}

@@ -1,4 +1,4 @@
-"""What a night has done so far: its parts, on disk between two calls."""
+"""The state of a night: its parts, stored on disk between calls."""
 
 import json
 from collections import Counter
@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 MOST_ATTEMPTS = 2
-"""A test that ends in none of so many parts has failed."""
+"""A test that does not end in this many parts has failed."""
 
 
 class Outcome(str, Enum):
     PASSED = "passed"
     FAILED = "failed"
     STOPPED = "stopped"
-    """By the part's limit: what it has not finished is the next part's."""
+    """Stopped at the part's time limit: the next part runs the remaining tests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +38,12 @@ class PartResult:
     """How a part ended.
 
     Attributes:
-        command: what repeats it, as a shell takes it.
-        planned: the tests of the part; none of a program.
+        command: the shell command that repeats it.
+        planned: the tests of the part; empty for a program.
         tests: the tests that ended.
         interrupted: the tests that were running when the part ended.
         passed, failed, faults, rows: the figures of a program.
-        notes: lines for the page's reader.
+        notes: lines for the page.
         date: of its end, `YYYY-MM-DD`.
     """
 
@@ -68,9 +68,9 @@ class Night:
     """The parts of one commit.
 
     Attributes:
-        collected: the tests of each lane that has begun, in pytest's order.
+        collected: the tests of each started lane, in pytest's order.
         seconds: the newest known duration of each test, of other commits, too, by lane and test; the committed file has
-            those of most tests as the mean of their file.
+            the mean of the file for most tests.
         unprepared: why a lane's preparation failed, by lane.
     """
 
@@ -86,15 +86,15 @@ class Night:
         return [part for part in self.parts if part.lane == lane]
 
     def add(self, part: PartResult) -> None:
-        """Note a part, and how long its tests took."""
+        """Add a part, and the durations of its tests."""
         self.parts.append(part)
         self.seconds |= {f"{part.lane} {test}": result.seconds for test, result in part.tests.items()}
 
 
 def finished(parts: Sequence[PartResult]) -> dict[str, CaseResult]:
-    """The tests of a lane that no further part has to run.
+    """The tests of a lane that are done.
 
-    A test of a part that ended without it, though not by its limit, has failed: pytest itself did.
+    A planned test without a result has failed if its part ended before the limit: pytest itself failed.
     """
     attempts = Counter(test for part in parts for test in part.interrupted)
     done = {test: CaseResult("failed", 0.0) for test, count in attempts.items() if count >= MOST_ATTEMPTS}
@@ -106,12 +106,12 @@ def finished(parts: Sequence[PartResult]) -> dict[str, CaseResult]:
 
 
 def seed_of(commit: str) -> int:
-    """The first seed of a commit's night: the same for each call."""
+    """The first seed of a commit's night: the same in each call."""
     return int(commit[:8], 16) % 1_000_000
 
 
 def read_night(file: Path, commit: str) -> Night:
-    """The night of a commit so far; of another commit only the durations stay."""
+    """The stored night of a commit; of another commit's night only the durations are kept."""
     if not file.exists():
         return Night(commit, seed_of(commit))
     stored: dict[str, Any] = json.loads(file.read_text("utf-8"))
@@ -121,7 +121,7 @@ def read_night(file: Path, commit: str) -> Night:
 
 
 def write_night(file: Path, night: Night) -> None:
-    """Replace the file at once: a kill leaves the old one."""
+    """Replace the file atomically: a kill leaves the old file."""
     file.parent.mkdir(parents=True, exist_ok=True)
     fresh = file.with_suffix(".new")
     fresh.write_text(json.dumps(asdict(night)), "utf-8")

@@ -1,8 +1,8 @@
-"""`make soak MINUTES=60 SEED=7`: a task over MySQL and MariaDB under random load and faults, compared again and again.
+"""`make soak MINUTES=60 SEED=7`: a task over MySQL and MariaDB under random load and faults, compared repeatedly.
 
-Each phase both sources are written for some twenty seconds while things go wrong and operators work; then they stand
-still, and once the task is there every table of silver, and of the sink's target, is compared with its source, by a
-full diff and by `dmdelta validate`. Any difference ends the soak with the seed. Of odd seeds the task has a sink; of
+In each phase both sources are written for some twenty seconds with faults and operators' commands; then they are
+idle, and once the task has caught up every table of silver, and of the sink's target, is compared with its source by
+a full diff and by `dmdelta validate`. Any difference ends the soak with the seed. Of odd seeds the task has a sink; of
 even ones the sources execute the cases of the DDL suite.
 
 `--sabotage GUARD`: phases that pass, and with the guard switched off must fail.
@@ -36,12 +36,12 @@ from tests.support.servers import running
 KINDS = {"a": "mysql80", "b": "mariadb"}
 TARGET = "mariadb"
 SABOTAGED_SECONDS = (180.0, 30.0)
-"""To settle and to become equal, of a small load."""
+"""Seconds to settle and to become equal, for a small load."""
 
 
 @contextmanager
 def opened(seed: int, folder: Path, guard: Guard | None) -> Iterator[Soak]:
-    """Servers, proxies and the task, for the length of a `with`."""
+    """Servers, proxies and the task, for the duration of a `with`."""
     spark = open_session("dmdelta soak")
     with ExitStack() as stack:
         sinks = seed % 2 == 1 and guard is None
@@ -66,7 +66,7 @@ def opened(seed: int, folder: Path, guard: Guard | None) -> Iterator[Soak]:
 
 
 def play(soak: Soak, number: int, guard: Guard | None) -> str:
-    """One phase: a line about it. Of a sabotage the first one loads the tables, the second one has the guard."""
+    """One phase: a line about it. With a sabotage the first phase loads the tables, and the second has the guard."""
     if guard is None:
         return soak.phase(number)
     sabotage = SABOTAGE[guard]
@@ -93,7 +93,7 @@ def main() -> int:
             while time.monotonic() - began < 60 * chosen.minutes:
                 number += 1
                 print(play(soak, number, guard), flush=True)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the seed is reported
+        except Exception as error:  # noqa: BLE001 - any error is reported with the seed
             failed = 1
             print(f"{error}\nsoak: phase {number} of SEED={chosen.seed} failed; everything is in {folder}", flush=True)
         found = figures(soak, passed=number - failed, failed=failed, seconds=time.monotonic() - began)

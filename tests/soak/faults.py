@@ -1,4 +1,4 @@
-"""What goes wrong meanwhile: kills, failpoints, cut connections, servers that die, a second runner, a lost history."""
+"""Faults during a phase: kills, failpoints, cut connections, server crashes, a second runner, a lost history."""
 
 import json
 import os
@@ -29,9 +29,9 @@ KINDS = {
 }
 HANG_SECONDS = 5.0
 MEET_SECONDS = 60.0
-"""So long a point may take to be passed by a task at work."""
+"""The time limit until a running task passes a point."""
 END_SECONDS = 90.0
-"""So long a runner may take to notice that another one has done its work."""
+"""The time limit until a runner notices that another one has done its work."""
 NOT_MET = "armed and not met"
 
 
@@ -59,7 +59,7 @@ class Faults:
         """One to three faults of a phase, and when."""
         kinds = (self.kill_runner, self.kill_relay, self.arm, self.arm, self.cut, self.cut)
         chosen = [(rng.uniform(0, seconds), rng.choice(kinds)) for _ in range(rng.randint(1, 3))]
-        # Each with a generator of its own: what one draws depends on what the others have left.
+        # Each has a random generator of its own: its draws do not depend on the others'.
         return [(at, partial(fault, random.Random(rng.getrandbits(32)))) for at, fault in chosen]
 
     def kill_runner(self, _: random.Random) -> None:
@@ -77,7 +77,7 @@ class Faults:
         self.counts["connections cut"] += 1
 
     def arm(self, rng: random.Random) -> None:
-        """Whoever comes by next."""
+        """The next process that passes the point meets the fault."""
         if not self.runner.task.failpoint.exists():
             side = "SINK" if self.runner.task.target is not None and rng.random() < 0.4 else _SILVER
             point, kind = rng.choice(POINTS[side]), rng.choice(KINDS[side])
@@ -93,15 +93,15 @@ class Faults:
         self.counts["server killed"] += 1
 
     def hang_a_commit(self) -> None:
-        """A writer of silver hangs right before its commit, until `take_over` lets it go on."""
+        """A writer of silver hangs right before its commit, until `take_over` releases it."""
         self._holds = True
         self.runner.task.arm(CrashPoint.SILVER_BEFORE_COMMIT, "hang")
 
     def take_over(self) -> None:
-        """Another machine does all the work while the runner's is suspended; then the hung commit goes on.
+        """Another machine does all the work while the runner's is suspended; then the hung commit continues.
 
         Raises:
-            AssertionError: nobody hung, or the runner does not notice the other one.
+            AssertionError: no commit hung, or the runner does not notice the other one.
         """
         process = self.runner.process
         wait_until(lambda: self._hangs.exists() or self.runner.has_ended, MEET_SECONDS)
@@ -123,7 +123,7 @@ class Faults:
             other.catch_up()
 
     def forget(self) -> None:
-        """The runner dies behind a commit, and before it is started again the history of some tables is gone.
+        """The runner dies after a commit, and before its restart the history of some tables is removed.
 
         Raises:
             AssertionError: the runner does not pass the point.
@@ -138,7 +138,7 @@ class Faults:
         self.counts["killed, history forgotten"] += 1
 
     def tend(self) -> None:
-        """Keep the task at work; what hangs is let go on after a while."""
+        """Keep the task running; a hanging point is released after a while."""
         assert self.runner.process
         if self._holds or not self._hangs.exists():
             self._hung = 0.0
@@ -148,7 +148,7 @@ class Faults:
             self._hangs.unlink(missing_ok=True)
 
     def disarm(self) -> None:
-        """What nobody has met by the end of a phase is taken back."""
+        """Remove a fault that no process has met by the end of a phase."""
         with suppress(FileNotFoundError):
             self.runner.task.failpoint.unlink()
             self.counts[NOT_MET] += 1

@@ -1,4 +1,4 @@
-"""Whether all is as at the sources: silver and the sink's target by a full diff of our own, and `dmdelta validate`."""
+"""Silver and the sink's target are compared with the sources: by a full diff of our own, and by `dmdelta validate`."""
 
 import time
 from collections import Counter
@@ -22,16 +22,16 @@ from tests.support.sinking import table_differences, union_differences
 
 SHOWN = 10
 Check = Callable[[], list[str]]
-"""What differs of one table."""
+"""The differences of one table."""
 
 
 @dataclass
 class Judges:
     """
     Attributes:
-        equal_seconds: after the marks are there, until the last table is: slow ones are left behind for a while.
+        equal_seconds: the time after the marks arrive until the last table is equal: slow tables may be behind.
         compared: tables so far.
-        validated: tables by what `dmdelta validate` says of them.
+        validated: tables by the status that `dmdelta validate` reports.
     """
 
     spark: SparkSession
@@ -46,7 +46,7 @@ class Judges:
         return Lakehouse(root=str(self.task.root))
 
     def mark(self, source: Source) -> int:
-        """The newest phase of a source that silver, and the target, have to its end; -1: none."""
+        """The newest phase of a source that is complete in silver, and in the target; -1: none."""
         marks = self.lakehouse.silver(source.marks, "m")
         if not is_table(marks):
             return -1
@@ -63,7 +63,7 @@ class Judges:
         return int(self.task.target.query("SELECT COALESCE(MAX(id), -1) FROM m", source.marks)[0][0])
 
     def compare(self, tend: Callable[[], None]) -> int:
-        """Every table; those that differ once more, until they had their time. How many there are.
+        """Compare every table; different ones repeatedly, up to the time limit. The number of tables.
 
         Raises:
             AssertionError: tables differ.
@@ -82,7 +82,7 @@ class Judges:
         return count
 
     def validate(self) -> None:
-        """The second judge.
+        """The second comparison.
 
         Raises:
             AssertionError: it finds a difference, or no table that is the same.

@@ -1,6 +1,6 @@
-"""What operators do meanwhile: ad-hoc snapshots, pauses, replays into live tables, maintenance. Each command must succeed.
+"""Operators' commands in a phase: ad-hoc snapshots, pauses, replays into live tables, maintenance. Each must succeed.
 
-One that a fault interrupts is repeated when the sources are idle.
+A command that a fault interrupts is repeated when the sources are idle.
 """
 
 import io
@@ -25,16 +25,16 @@ from tests.soak.task import SoakTask
 from tests.support.shop import TABLES
 
 TRIES = 6
-"""So often a command is repeated; the task may just have been started again."""
+"""The number of tries of a command; the task may just have been restarted."""
 PAUSE_SECONDS = 2.0
 
 
 Act = Callable[[], object]
-"""What an operator does; it raises `Refused` if it does not succeed."""
+"""An operator's action; it raises `Refused` if it does not succeed."""
 
 
 class Refused(Exception):
-    """A command that did not succeed: exit code and what it said."""
+    """A command that did not succeed: exit code and stderr."""
 
 
 @dataclass
@@ -42,8 +42,8 @@ class Operations:
     """Commands in this process, whose Spark is warm, one after the other in a thread.
 
     Attributes:
-        places: for each phase that has begun, where each source's log was.
-        counts: what succeeded so far.
+        places: for each phase that has begun, the end of each source's log.
+        counts: the commands that succeeded so far.
     """
 
     task: SoakTask
@@ -87,7 +87,7 @@ class Operations:
         return partial(self._do, "maintain", f"--table={pattern}")
 
     def replay(self, rng: random.Random) -> Act:
-        """A range of the past is replayed into live tables, and changes nothing."""
+        """A range of history is replayed into live tables, and changes nothing."""
         source = rng.choice(self.task.sources)
         begin, end = sorted(rng.sample(range(len(self.places) - 1), 2))
         table = rng.choice(self._tables(source))
@@ -101,7 +101,7 @@ class Operations:
         return act
 
     def validate(self, against: str) -> list[dict[str, object]]:
-        """What `dmdelta validate` says of each table."""
+        """The results of `dmdelta validate` for each table."""
         code, out, said = self._execute("validate", f"--against={against}")
         if code not in (0, 6):
             raise Refused(f"dmdelta validate --against={against}: exit code {code}\n{said}")
@@ -118,7 +118,7 @@ class Operations:
         self._running = []
 
     def repeat(self, tend: Act) -> None:
-        """What did not succeed under load succeeds now.
+        """Commands that did not succeed under load succeed now.
 
         Raises:
             Refused: it does not.
@@ -128,14 +128,14 @@ class Operations:
             self.wait_for(partial(self._insist, act), tend)
 
     def wait_for(self, act: Act, tend: Act) -> None:
-        """Do something of these in their turn, while the task is kept at work."""
+        """Run an action after the others, while the task is kept running."""
         self._running.append(self._pool.submit(act))
         self.finish(tend)
 
     def resume_if_paused(self) -> None:
-        """A pause that outlived its command ends: the task was killed meanwhile, or did not answer in time."""
+        """End a pause that outlived its command: the task was killed meanwhile, or did not answer in time."""
         spec = load_spec(self.task.spec)
-        with suppress(DmdeltaError):  # it is asked again
+        with suppress(DmdeltaError):  # it is requested again
             status = ask_running(spec, ReadStatus())
             if status is not None and status.result["state"] == State.PAUSED.value:
                 ask_running(spec, ChangeState(command=Request.RESUME))
@@ -176,13 +176,13 @@ class Operations:
         return list(answer) if isinstance(answer, list) else [answer]
 
     def _execute(self, command: str, *arguments: str) -> tuple[int, str, str]:
-        """Exit code, the JSON document, and the end of what it said."""
+        """Exit code, the JSON document, and the end of stderr."""
         out, said = io.StringIO(), io.StringIO()
         with redirect_stdout(out), redirect_stderr(said):
             code = execute([command, str(self.task.spec), *arguments, "--json"])
         return code, out.getvalue(), said.getvalue()[-4000:]
 
     def _tables(self, source: Source) -> Sequence[str]:
-        """Tables with a key, which are there for as long as the soak."""
+        """Tables with a key that exist during the whole soak."""
         shop = [f"{source.shop}.{table}" for table in TABLES]
         return [*shop, *(f"{source.load}.{table}" for table in KEYED)]

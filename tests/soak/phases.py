@@ -16,22 +16,22 @@ from tests.soak.shards import ShardChanges
 from tests.soak.sources import Load, Source
 
 SECONDS = 15.0
-"""Faults and commands begin so long after a phase does."""
+"""The period of a phase in which faults and commands begin."""
 SERVER_KILLS = 0.1
 MOST_FAILURES = 4
 """A task that ends this often with an error while its sources are idle does not catch up."""
 _SCENES = (Scene.FAULTS, Scene.TAKEOVER, Scene.FORGOTTEN)
 _WEIGHTS = (8, 1, 1)
 Act = tuple[float, Callable[[], object]]
-"""Something to do, so many seconds after a phase began."""
+"""An action, and its time in seconds after the start of a phase."""
 
 
 @dataclass
 class Soak:
-    """The task, its sources, what goes wrong, and who judges.
+    """The task, its sources, the faults, and the comparisons.
 
     Attributes:
-        settle_seconds: so long the task may take to come to where its sources stand.
+        settle_seconds: the time limit for the task to reach the end of its sources.
         settled: for each phase, the seconds from the end of its load, faults and commands until silver, and the target,
             had it.
     """
@@ -53,11 +53,11 @@ class Soak:
         """Load and faults, then the comparison: a line about it.
 
         Args:
-            scene: what goes wrong; None: the seed decides.
+            scene: the kind of faults; None: the seed decides.
             only: the load; None: all of it.
 
         Raises:
-            AssertionError: something is not as the sources, or the task does not come there.
+            AssertionError: a table differs from its source, or the task does not catch up.
         """
         rng = random.Random(f"{self.changes.seed}/faults/{number}")
         scene = scene or self._scene(rng, number)
@@ -86,17 +86,17 @@ class Soak:
         )
 
     def tend(self) -> None:
-        """Keep the task at work."""
+        """Keep the task running."""
         self.faults.tend()
 
     def _scene(self, rng: random.Random, number: int) -> Scene:
         (chosen,) = rng.choices(_SCENES, _WEIGHTS)
-        # The first phase loads the tables. A suspended sink has the target's rows locked, for the second runner too.
+        # The first phase loads the tables. A suspended sink locks rows of the target, also for the second runner.
         sinks = self.faults.runner.task.target is not None
         return Scene.FAULTS if number == 1 or (sinks and chosen is Scene.TAKEOVER) else chosen
 
     def _plan(self, rng: random.Random, scene: Scene) -> list[Act]:
-        """What is done during the load, in order."""
+        """The actions during the load, in order."""
         at = rng.uniform(2, SECONDS / 2)
         if scene is Scene.TAKEOVER:
             return [(at, self.faults.hang_a_commit)]

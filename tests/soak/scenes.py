@@ -1,4 +1,4 @@
-"""What goes wrong in a phase, and the phases that each guard is there for."""
+"""The kinds of faults of a phase, and the phases that test each guard."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -11,11 +11,11 @@ class Scene(Enum):
     QUIET = "quiet"
     """Nothing."""
     FAULTS = "faults"
-    """One to three faults, one or two commands of operators, perhaps a server that dies."""
+    """One to three faults, one or two commands of operators, perhaps a server crash."""
     TAKEOVER = "takeover"
     """A second runner does the work while the first one's machine is suspended right before a commit."""
     FORGOTTEN = "forgotten"
-    """The runner dies behind a commit, and the history of the tables is gone when it is started again."""
+    """The runner dies after a commit, and the history of the tables is removed before its restart."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Sabotage:
     """A phase that passes with a guard, and not without it.
 
     Attributes:
-        besides: the guards that are off in both cases, because one of two is enough.
+        besides: the guards that are off in both cases, because one of two suffices.
         safe_mode: the task is always in safe mode.
     """
 

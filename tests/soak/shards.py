@@ -12,7 +12,7 @@ class ShardChanges:
     added: list[str] = field(default_factory=list)
 
     def of(self, phase: int) -> list[str]:
-        """For phases in turn: an ALTER TABLE in two phases of five."""
+        """Called for each phase in order: an ALTER TABLE in two phases of five."""
         rng = random.Random(f"{self.seed}/shards/{phase}")
         if rng.random() > 0.4:
             return []

@@ -1,4 +1,4 @@
-"""What is written to a source in each phase: a shop's work, bursts, tables that come and change, online DDL, two shards."""
+"""The load of a source in each phase: a shop, bursts, tables that come and change, online DDL, two shards."""
 
 import random
 import time
@@ -18,15 +18,15 @@ from tests.support.shop import KEYLESS, TABLES, Clerk
 SHARDS = (1, 2)
 SHARD = "CREATE TABLE t (id INT PRIMARY KEY, v INT, w VARCHAR(40))"
 LANE = 100_000_000
-"""Keys of one shard: no two have the same."""
+"""The distance between the keys of two shards: no two have the same."""
 STEPS = 60
 PAUSE = 0.15
 BURSTS = 8
-"""In each phase and source, each of thousands of row changes."""
+"""Per phase and source, each of thousands of row changes."""
 BURST_ROWS = (500, 4_000)
 BURST_TABLE = "CREATE TABLE b (id INT PRIMARY KEY, v INT, w VARCHAR(60) NOT NULL, d DECIMAL(12,2), at DATETIME(3))"
 BURST_KEPT = 8_000
-"""So many rows stay in the table of the bursts: a comparison reads them all."""
+"""The number of rows kept in the table of the bursts: a comparison reads them all."""
 KEYED = ("b", "appended", "counted")
 """Tables of the load, each with a key: bursts, rows that are only inserted, rows that are only updated."""
 LOAD_TABLES = (
@@ -36,11 +36,11 @@ LOAD_TABLES = (
     "INSERT INTO counted VALUES (1, 0), (2, 0), (3, 0)",
 )
 KEPT = 4
-"""So many databases of changed tables are there at a time: older ones are dropped."""
+"""The number of databases of changed tables at a time: older ones are dropped."""
 
 
 class Load(Enum):
-    """A load of one kind alone, for a phase that is about one guard."""
+    """A load of one kind alone, for a phase that tests one guard."""
 
     INSERTS = "inserts"
     UPDATES = "updates"
@@ -49,13 +49,13 @@ class Load(Enum):
 
 @dataclass(eq=False)
 class Source:
-    """One server at work. The same seed writes the same statements in each phase.
+    """The load of one server. The same seed writes the same statements in each phase.
 
     Attributes:
-        letter: stands in its databases' names.
+        letter: part of its databases' names.
         number: of the source among the others, from 0 on.
         cases: the cases of the DDL suite take part.
-        counts: what was done so far.
+        counts: the operations so far.
     """
 
     server: Server
@@ -108,7 +108,7 @@ class Source:
 
     @property
     def place(self) -> str:
-        """Where its log ends now, as `dmdelta replay` takes it."""
+        """The end of its log, as `dmdelta replay` takes it."""
         file, offset, _ = self.server.position()
         return f"{file}:{offset}"
 
@@ -147,14 +147,14 @@ class Source:
         return kinds[only]
 
     def tables(self) -> Iterator[tuple[str, str]]:
-        """Database and table of all that is there, but for the shards'."""
+        """Database and table of all existing tables except the shards'."""
         query = "SELECT table_schema, table_name FROM information_schema.tables WHERE table_schema LIKE 'soak%'"
         for schema, table in self.server.query(query):
             if schema not in self.shards:
                 yield str(schema), str(table)
 
     def reconnect(self) -> None:
-        """After the server was started again."""
+        """After a restart of the server."""
         self._connection = self._connect()
         self._clerk.go_on(self._connection.cursor())
 
@@ -223,14 +223,14 @@ class Source:
         self.counts["DDL cases"] += 1
 
     def _change_online(self, rng: random.Random, phase: int) -> None:
-        """What gh-ost or pt-online-schema-change does."""
+        """The statements of gh-ost or pt-online-schema-change."""
         database = self._fresh(f"{phase}_online")
         steps = rng.choice((GH_OST, PT_OSC)).strip().replace("{db}", database).splitlines()
         self.server.execute(*TABLE, *steps, database=database)
         self.counts["online DDL"] += 1
 
     def _fresh(self, name: str) -> str:
-        """A new database; the oldest one goes."""
+        """Create a new database and drop the oldest one."""
         database = f"soak_{self.letter}_{name}"
         self.server.execute(f"CREATE DATABASE {database}")
         self._changed.append(database)

@@ -1,4 +1,4 @@
-"""The soak's task: all sources by way of their proxies, merged shards, perhaps a sink; and its process."""
+"""The soak's task and its process: all sources through their proxies, merged shards, perhaps a sink."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ from tests.support.sinking import sink_section
 from tests.support.task import PASSWORD_VARIABLE, Task, TaskProcess
 
 MERGED = ("merged", "t")
-"""Where the shards of all sources go."""
+"""The target of the shards of all sources."""
 
 
 @dataclass
@@ -71,12 +71,12 @@ def password_variable(source: Source) -> str:
 
 @dataclass
 class Runner:
-    """The task's process, started again whenever it has ended.
+    """The task's process, restarted whenever it has ended.
 
     Attributes:
         ended: how often with which exit code; a negative one is a signal's.
         failures: how often with an error of its own since `failures` was last set to 0.
-        last_log: what the process printed that ended last, the end of it.
+        last_log: the end of the output of the last process that ended.
     """
 
     task: SoakTask
@@ -94,12 +94,12 @@ class Runner:
 
     @property
     def has_ended(self) -> bool:
-        """Nobody has started it again yet."""
+        """The process has ended and was not restarted yet."""
         return self._process is None or self._process.poll() is not None
 
     @property
     def log(self) -> str:
-        """What the newest process printed, the end of it."""
+        """The end of the newest process's output."""
         return self._process.log() if self._process is not None else ""
 
     def freeze(self) -> None:

@@ -1,4 +1,4 @@
-"""Work that goes on in a thread while a block runs."""
+"""Work that runs in a thread while a block runs."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -9,7 +9,7 @@ from dmdelta.engine.control import background
 
 @contextmanager
 def in_background(work: Callable[[threading.Event], None]) -> Iterator[None]:
-    """Run `work` in a thread during the block; it ends when its event is set. Its error is raised at the end."""
+    """Run `work` in a thread during the block, until its event is set. Its error is raised at the end of the block."""
     failures = list[BaseException]()
 
     def run(over: threading.Event) -> None:

@@ -18,8 +18,8 @@ from tests.support.servers.kinds import DebianPackages
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-# Its processes start themselves anew, so it runs with the system's C library, not by a loader of its own. Without Mesa
-# it draws by itself.
+# Chromium re-executes itself, so it uses the system's C library instead of a bundled loader. Without Mesa
+# it renders in software.
 PACKAGES = DebianPackages(
     "bookworm",
     ("chromium-headless-shell", "fonts-roboto-unhinted"),
@@ -43,16 +43,16 @@ class Installation:
 
     @property
     def environment(self) -> dict[str, str | float | bool]:
-        """Its own libraries and fonts, whatever the machine has."""
+        """The unpacked libraries and fonts, independent of those of the machine."""
         libraries = ":".join(str(self.root / folder) for folder in _LIBRARIES)
         return {"LD_LIBRARY_PATH": libraries, "FONTCONFIG_FILE": str(self.root / _FONTS), "HOME": tempfile.gettempdir()}
 
 
 def install_browser() -> Installation:
-    """The installation, made at the first call. Safe among processes.
+    """The installation, made at the first call. Safe with concurrent processes.
 
     Raises:
-        InstallError: what stood in the way.
+        InstallError: the installation failed.
     """
     folder = servers_folder()
     folder.mkdir(parents=True, exist_ok=True)
@@ -73,7 +73,7 @@ def install_browser() -> Installation:
 
 @contextmanager
 def browsing() -> Iterator["Browser"]:
-    """Run the browser for the length of a `with`.
+    """Run the browser in a `with` block.
 
     Raises:
         InstallError: it cannot be installed.
@@ -93,7 +93,7 @@ def browsing() -> Iterator["Browser"]:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A page in the browser, and all that it complained of: errors, warnings, attempts to reach something."""
+    """A page in the browser, and what it reported: errors, warnings, attempted requests."""
 
     page: "Page"
     complaints: list[str]
@@ -101,7 +101,7 @@ class Shown:
 
 @contextmanager
 def shown(browser: "Browser", path: Path, width: int, scheme: Literal["light", "dark"] = "light") -> Iterator[Shown]:
-    """Open a file as a page of some width, without a network."""
+    """Open a file as a page of the given width, without a network."""
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True)
     page, complaints = context.new_page(), list[str]()
     page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))

@@ -1,7 +1,7 @@
 """The JSON schema of a file of a Databricks asset bundle, as `databricks bundle schema` prints it.
 
-Resources are those of databricks-bundles, which Databricks generates from that schema. The package has no types for the
-settings around them: these are written out here, as far as the bundle uses them.
+Resources have the types of databricks-bundles, which Databricks generates from that schema. It has no types for the
+settings around them: those that the bundle uses are defined here.
 """
 
 import typing
@@ -19,7 +19,7 @@ from databricks.bundles.volumes import Volume
 Definition = dict[str, Any]
 
 REFERENCE: Definition = {"type": "string", "pattern": r"^\$\{[^{}]+\}$"}
-"""What may stand for a value of any type, such as `${var.catalog}`."""
+"""A reference, allowed in place of a value of any type, such as `${var.catalog}`."""
 SCALARS: dict[Any, Definition] = {
     str: {"type": "string"},
     bool: {"type": "boolean"},
@@ -31,7 +31,7 @@ RESOURCES = {"jobs": Job, "schemas": Schema, "volumes": Volume, "secret_scopes":
 
 
 def record(properties: Mapping[str, Definition], *required: str) -> Definition:
-    """An object without other properties."""
+    """An object with these properties and no others."""
     return {
         "type": "object",
         "properties": dict(properties),
@@ -46,12 +46,12 @@ def by_name(values: Definition) -> Definition:
 
 
 def choice(*values: str) -> Definition:
-    """A string that is one of few."""
+    """A string that is one of these values, or a reference."""
     return unless_reference({"enum": list(values)})
 
 
 def unless_reference(value: Definition) -> Definition:
-    """A value, or what stands for it; as a condition, so that an error is about the value."""
+    """A value or a reference; as a condition, so that an error is about the value."""
     return {"if": REFERENCE, "else": value}
 
 
@@ -65,7 +65,7 @@ class Definitions:
         """The definition of a type's values.
 
         Raises:
-            TypeError: a type that the package did not use so far.
+            TypeError: a type that is not supported here.
         """
         arguments = [one for one in typing.get_args(kind) if one is not type(None)]
         if kind in SCALARS:

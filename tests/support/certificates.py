@@ -1,4 +1,4 @@
-"""Certificates of a test's own making: authorities, and what they sign for servers and clients."""
+"""Certificates for tests: authorities, and certificates that they sign for servers and clients."""
 
 import ipaddress
 import secrets
@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 HERE = ("127.0.0.1", "localhost")
-"""What a server of the tests is called."""
+"""The host name of a test server."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Certificate:
 
 
 class Authority:
-    """A CA whose files are in a folder. Two of the same name differ in their key alone."""
+    """A CA whose files are in a folder. Two CAs of the same name differ only in their key."""
 
     def __init__(self, folder: Path, name: str = "Test CA") -> None:
         folder.mkdir(parents=True)
@@ -43,7 +43,7 @@ class Authority:
         days: tuple[int, int] = (-1, 10),
         passphrase: bytes | None = None,
     ) -> Certificate:
-        """A certificate for hosts, by name or address, valid from and to so many days from now."""
+        """A certificate for hosts, by name or address; validity is given in days from now."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         signed = _sign(subject, self._certificate.subject, key, self._key, days, hosts=hosts)

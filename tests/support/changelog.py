@@ -105,7 +105,7 @@ class Changelog:
     def apply(self, begin, end=None, mode=Mode.NORMAL, name=("d", "items"), **more):
         """Land and apply [begin, end)."""
         landed = self.land()
-        # As in the engine: what one range reports is known to the next.
+        # As in the engine: the next range knows what the previous one reported.
         earlier = self.results.get(name)
         if earlier is not None and earlier.commit is not None and earlier.end == begin:
             version = earlier.commit.tag.version

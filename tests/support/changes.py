@@ -1,4 +1,4 @@
-"""Decoded segments as plain changes, read by the tests' own VARIANT reader, and binlog bytes made by hand."""
+"""Decoded segments as plain changes, read by the tests' own VARIANT reader, and handmade binlog bytes."""
 
 import io
 import struct
@@ -38,12 +38,12 @@ def decode_bytes(data: bytes, segment: Segment, options: DecodeOptions = EVERYTH
 
 
 def rows_of(changes: Sequence[Change]) -> list[Change]:
-    """Without the rows that tell structures."""
+    """The changes without `schema` rows."""
     return [change for change in changes if change.op is not Op.SCHEMA]
 
 
 class Log:
-    """A binlog file made by hand, event by event."""
+    """A handmade binlog file, event by event."""
 
     def __init__(self, version: str = "8.0.31", *, checksum: bool = True) -> None:
         self._checksum = checksum
@@ -62,7 +62,7 @@ class Log:
     def transaction(
         self, columns: Sequence[tuple[int, bytes]], optional: bytes, *events: tuple[int, bytes], **table: Any
     ) -> "Log":
-        """BEGIN, a table map (`table`: more for it), the events, a commit."""
+        """BEGIN, a table map (`table`: its further arguments), the events, a commit."""
         self.query("BEGIN").add(EventType.TABLE_MAP, table_map_body(columns, optional, **table))
         for kind, body in events:
             self.add(kind, body)
@@ -94,7 +94,7 @@ def packed(number: int) -> bytes:
 
 
 def payload_body(events: bytes, *, compression: int = 0, told: int | None = None) -> bytes:
-    """A compressed transaction, of `told` bytes by its own words; `compression` 0 is zstd, any other is none."""
+    """A compressed transaction that states `told` bytes; `compression` 0 is zstd, others leave the data unchanged."""
     data = zstandard.ZstdCompressor().compress(events) if compression == 0 else events
     values = packed(len(data)), packed(compression), packed(len(events) if told is None else told)
     fields = b"".join(bytes((kind, len(value))) + value for kind, value in enumerate(values, 1))

@@ -1,7 +1,7 @@
-"""Families of the type matrix for every character set that a server ships, with every character that it maps.
+"""Type matrix families for every character set that a server ships, with every character that it maps.
 
-One- and two-byte sets are written whole, a row for each leading byte; three- and four-byte and Unicode sets by samples.
-The server itself says which codes it maps to Unicode.
+One- and two-byte sets are written completely, a row per leading byte; three- and four-byte and Unicode sets by samples.
+The server determines which codes it maps to Unicode.
 """
 
 from tests.support.servers import Server
@@ -82,7 +82,7 @@ CHARSETS = {
 
 
 def charset_families(server: Server) -> list[Family]:
-    """For each character set of the server a family: its VARCHAR, its CHAR and its TEXT column."""
+    """A family for each character set of the server, with a VARCHAR, a CHAR and a TEXT column."""
     found = server.query(
         "SELECT CHARACTER_SET_NAME, MAXLEN FROM information_schema.CHARACTER_SETS WHERE CHARACTER_SET_NAME <> 'binary' ORDER BY 1"
     )
@@ -122,7 +122,7 @@ def _families(cursor, charset: str, width: int) -> list[Family]:
 def _single_bytes(cursor, charset: str, width: int) -> list[bytes]:
     codes = _mapped(cursor, charset, "LPAD(HEX(n), 2, '0')", 256)
     if width > 1:
-        # Above ASCII only the half-width katakana stand alone; the EUC sets let lead bytes through by accident.
+        # Above ASCII only half-width katakana are single bytes; the EUC sets accept lead bytes by accident.
         codes = [code for code in codes if code < 0x80 or (charset in {"sjis", "cp932"} and 0xA1 <= code <= 0xDF)]
     rows = [bytes(code for code in codes if code // _NIBBLE == row) for row in range(_NIBBLE)]
     return [b"", *filter(None, rows)]

@@ -1,4 +1,4 @@
-"""Exactly once, checked: silver against the source row by row, bronze against the server's own binlog."""
+"""Checks of exactly-once: silver against the source row by row, bronze against the server's own binlog."""
 
 from collections.abc import Iterable
 
@@ -11,21 +11,21 @@ from tests.support.task import Task
 
 
 def assert_silver_equals_source(spark: SparkSession, task: Task) -> None:
-    """Every table of the task's database, value by value."""
+    """Compare every table of the task's database, value by value."""
     tables = task.tables or [str(row[0]) for row in task.server.query("SHOW TABLES", database=task.database)]
     assert len(tables) >= 3
     assert_tables_equal_source(spark, task, tables)
 
 
 def assert_tables_equal_source(spark: SparkSession, task: Task, tables: Iterable[str]) -> None:
-    """These tables of the task's database, value by value."""
+    """Compare these tables of the task's database, value by value."""
     lakehouse = Lakehouse(root=str(task.root))
     assert_same(task.server, task.database, tables, lambda table: spark.table(lakehouse.silver(task.database, table)))
 
 
 def assert_exactly_once(spark: SparkSession, task: Task, since: tuple[str, int]) -> None:
-    """Silver equals the source, and bronze has each row change of the binlog from `since` on, once."""
+    """Check that silver equals the source, and that bronze has each row change of the binlog from `since` on once."""
     assert_silver_equals_source(spark, task)
-    bronze = spark.table(Lakehouse(root=str(task.root)).bronze).where("op <> 'read'")  # a snapshot's rows are in no log
+    bronze = spark.table(Lakehouse(root=str(task.root)).bronze).where("op <> 'read'")  # not in the log
     wrong = bronze_vs_binlog(task.server, bronze, [task.database], since, task.tables)
     assert not wrong, "\n".join(wrong[:20])

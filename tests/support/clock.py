@@ -1,10 +1,10 @@
-"""A clock for tests of what happens after days."""
+"""A shifted clock for tests of expiry after days."""
 
 from datetime import datetime, timedelta, tzinfo
 
 
 class DaysAgo(datetime):
-    """What `datetime` was forty days ago."""
+    """`datetime`, forty days ago."""
 
     @classmethod
     def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]

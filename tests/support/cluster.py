@@ -1,7 +1,7 @@
-"""A standalone cluster of two workers on this machine, for the lane that runs on it.
+"""A standalone Spark cluster of two workers on this machine, for the cluster lane.
 
-`python -m tests.support.cluster COMMAND…` starts a master, two workers that know dmdelta by its wheel alone and a Spark
-Connect server as their driver, runs the command with SPARK_REMOTE set and ends them with it. The workers' Python is that
+`python -m tests.support.cluster COMMAND…` starts a master, two workers that only have dmdelta's wheel, and a Spark
+Connect server as their driver, runs the command with SPARK_REMOTE set, and then stops them. The workers' Python is that
 of a virtual environment in which the wheel was installed, as `docs/clusters.md` says; the folders are this machine's.
 """
 
@@ -28,7 +28,7 @@ _DEPLOY = "org.apache.spark.deploy"
 
 
 def worker_python(folder: Path) -> Path:
-    """The Python of a new virtual environment with dmdelta's wheel, made of this checkout, and what that needs."""
+    """The Python of a new virtual environment with dmdelta's wheel, built from this checkout, and its dependencies."""
     place, plain = folder / "workers", _plain_environment()
     subprocess.run([sys.executable, "-m", "venv", place], check=True, env=plain)
     pip = [place / "bin/pip", "--quiet", "--disable-pip-version-check"]
@@ -39,7 +39,7 @@ def worker_python(folder: Path) -> Path:
 
 
 def _plain_environment() -> dict[str, str]:
-    """This process's environment, but for what would have others find this checkout, or a server."""
+    """This process's environment, without the variables that point to this checkout or to a server."""
     return {name: value for name, value in os.environ.items() if name not in ("SPARK_REMOTE", "PYTHONPATH")}
 
 
@@ -59,7 +59,7 @@ def running_cluster(folder: Path) -> Iterator[str]:
 
 @contextmanager
 def _daemon(folder: Path, main: str, *arguments: str) -> Iterator[None]:
-    """A process of the cluster, whose web page has any free port."""
+    """A process of the cluster, with its web UI on any free port."""
     home = Path(pyspark.__file__).parent
     command = [home / "bin/spark-class", f"{_DEPLOY}.{main}", "--webui-port", "0", *arguments]
     own = {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOG_DIR": str(folder)}
@@ -88,8 +88,8 @@ def _wait_for(port: int) -> None:
 
 
 def main(command: Sequence[str]) -> int:
-    """Run a command beside a cluster; its exit code."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the cluster ends with this process
+    """Run a command with a cluster; its exit code."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the cluster stops with this process
     with tempfile.TemporaryDirectory(prefix="dmdelta-cluster-") as place:
         folder = Path(place)
         python = worker_python(folder)

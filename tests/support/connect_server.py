@@ -1,7 +1,7 @@
-"""A Spark Connect server on this machine, for the lane that runs over it.
+"""A Spark Connect server on this machine, for the Spark Connect lane.
 
-`python -m tests.support.connect_server COMMAND…` starts one, runs the command with SPARK_REMOTE set and ends the server
-with it. Its JVM has the confs of a local session of ours; its tables, its Python and its code are this machine's.
+`python -m tests.support.connect_server COMMAND…` starts one, runs the command with SPARK_REMOTE set, and then stops
+the server. Its JVM has the confs of a local dmdelta session; its tables, its Python and its code are this machine's.
 """
 
 import os
@@ -27,7 +27,7 @@ _ROOT = Path(__file__).parents[2]
 
 @contextmanager
 def running_connect_server(settings: SessionSettings, python: str | None = None) -> Iterator[str]:
-    """A server of its own on a free port; its address as SPARK_REMOTE takes it.
+    """Run a server on a free port; yields its address in the form of SPARK_REMOTE.
 
     Args:
         python: the executors' Python, which has dmdelta installed; None: this one, with this checkout.
@@ -59,7 +59,7 @@ def _command(settings: SessionSettings, port: int) -> list[str]:
 
 
 def _environment(python: str | None) -> dict[str, str]:
-    """The server's: its Python workers find this code and this interpreter, or what is installed in another one."""
+    """The server's environment: Python workers use this interpreter and code, or another interpreter's packages."""
     path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH", "")]))
     own = {"PYSPARK_PYTHON": python or sys.executable, "JDK_JAVA_OPTIONS": JVM_OPTIONS}
     own["PYTHONPATH"] = path if python is None else ""
@@ -76,7 +76,7 @@ def _wait(child: "subprocess.Popen[bytes]", port: int) -> None:
 
 
 def is_listening(port: int) -> bool:
-    """Somebody listens on a port of this machine."""
+    """Whether a process listens on a port of this machine."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
@@ -88,14 +88,14 @@ def free_port() -> int:
 
 
 def run_beside(settings: SessionSettings, command: Sequence[str], python: str | None = None) -> int:
-    """Run a command with a server to work on; its exit code."""
+    """Run a command with a new server; its exit code."""
     with running_connect_server(settings, python) as remote:
         return subprocess.run(command, env={**os.environ, "SPARK_REMOTE": remote}, check=False).returncode
 
 
 def main(command: Sequence[str]) -> int:
-    """Run a command beside a server of this machine; its exit code."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the server ends with this process
+    """Run a command with a server on this machine; its exit code."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the server stops with this process
     return run_beside(SessionSettings("local[2]", "3g", 2), command)
 
 

@@ -1,6 +1,6 @@
 """The expression of each type change in CASES, as `tests/golden/ddl/conversions.txt` has it.
 
-The integration test of type changes holds each expression against the values of real servers. After a change, run it,
+The integration test of type changes compares each expression with the values of real servers. After a change, run it,
 then record again: `python -m tests.support.conversions > tests/golden/ddl/conversions.txt`.
 """
 
@@ -12,7 +12,7 @@ from tests.support.type_changes import CASES
 
 
 def conversions() -> Iterator[str]:
-    """A line for each change, and another one where MariaDB differs."""
+    """A line for each change, and a second one if MariaDB differs."""
     for before, after in dict.fromkeys((before, after) for before, after, *_ in CASES):
         columns = TypeChange(before, after).columns
         plans = [plan_conversion(*columns, mariadb=mariadb) for mariadb in (False, True)]

@@ -1,4 +1,4 @@
-"""Damage done to the silver table `big` (`tests.support.loadable`), one row a way, for what has to find it."""
+"""Damage to the silver table `big` (`tests.support.loadable`), one row per kind, for tests of its detection."""
 
 from collections.abc import Mapping
 
@@ -26,20 +26,20 @@ DAMAGE = {
     "a doubled row": "INSERT INTO {big} SELECT * FROM {big} WHERE id = {id}",
     "a row of nobody": "INSERT INTO {big} SELECT -{id} AS id, * EXCEPT (id) FROM {big} WHERE id = {id}",
 }
-"""By what it is: a statement on silver's table, and the row it is done to."""
+"""Statements on the silver table by kind of damage; each damages one row."""
 KINDS = {"a lost row": "missing", "a doubled row": "extra", "a row of nobody": "extra"}
 
 
 def rows_to_damage(spark: SparkSession, big: str) -> dict[str, int]:
-    """The ids of the rows that are damaged, by what is done to them; `big` is silver's table in SQL."""
+    """The ids of the rows to damage, by kind of damage; `big` is the silver table in SQL."""
     rows = spark.sql(f"SELECT id FROM {big} WHERE t IS NOT NULL AND y = 2026 ORDER BY id").collect()
     return dict(zip(DAMAGE, [row.id for row in rows], strict=False)) | {"an empty text for NULL": 3}
 
 
 def damage(spark: SparkSession, big: str, ids: Mapping[str, int]) -> dict[str, str]:
-    """Do it; how each damaged row differs then, by its key's text."""
+    """Damage the rows; returns how each then differs, by the text of its key."""
     document = "'{\"a\": [1, 2]}'"
-    if dict(spark.table(big).dtypes)["j"] == "variant":  # MariaDB's JSON is a text
+    if dict(spark.table(big).dtypes)["j"] == "variant":  # MariaDB's JSON is text
         document = f"parse_json({document})"
     for what, statement in DAMAGE.items():
         spark.sql(statement.format(big=big, id=ids[what], document=document))
@@ -47,5 +47,5 @@ def damage(spark: SparkSession, big: str, ids: Mapping[str, int]) -> dict[str, s
 
 
 def key_of(what: str, ids: Mapping[str, int]) -> str:
-    """The key's text of a damaged row."""
+    """The text of a damaged row's key."""
     return f"-{ids[what]}" if what == "a row of nobody" else str(ids[what])

@@ -20,19 +20,19 @@ _OURS = "_dm_"
 
 
 def assert_same(server: Server, database: str, tables: Iterable[str], read_silver: Callable[[str], DataFrame]) -> None:
-    """Every table's silver (`read_silver(table)`) equals the source, or an AssertionError that lists what differs."""
+    """Check that each silver table (`read_silver(table)`) equals the source; the AssertionError lists differences."""
     found = [line for table in tables for line in diff_table(server, database, table, read_silver(table))]
     assert not found, f"{len(found)} differences:\n" + "\n".join(found[:_SHOWN])
 
 
 def diff_table(server: Server, database: str, table: str, silver: DataFrame) -> list[str]:
-    """What differs between a source table and its silver table, one line a difference; empty: they are equal."""
+    """The differences between a source table and its silver table, one per line; empty: they are equal."""
     return [str(difference) for difference in differences(server, database, table, silver)]
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that differs; `column` and `key` are None where they do not apply."""
+    """One difference; `column` and `key` are None if they do not apply."""
 
     table: str
     text: str
@@ -44,7 +44,7 @@ class Difference:
 
 
 def differences(server: Server, database: str, table: str, silver: DataFrame) -> list[Difference]:
-    """What differs between a source table and its silver table; empty: they are equal."""
+    """The differences between a source table and its silver table; empty: they are equal."""
     columns, keys = source_columns(server, database, table)
     names = [column.name for column in columns]
     ours = [name for name in silver.columns if not name.startswith(_OURS)]

@@ -1,4 +1,4 @@
-"""One run of the event matrix on one server: both acts of every scenario, each landed, applied and compared."""
+"""A run of the event matrix on one server: both acts of every scenario are landed, applied and compared."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ from tests.support.servers import Server
 from tests.support.values import source_columns
 
 _EVERYWHERE = frozenset({"changes", "changes_b", "prepared", "added_column", "keyless", "truncated", "create_select"})
-"""Silver sees only bronze: what one server proves of it need not be proved again for each."""
+"""The only tables applied to silver on every server: silver depends on bronze alone, so one server tests the others."""
 
 Acts = tuple[list[Difference], list[Difference]]
 
 
 @dataclass
 class EventRun:
-    """What came out.
+    """The results of a run.
 
     Attributes:
         silver: silver against the source after each act.
@@ -66,7 +66,7 @@ def run_event_matrix(server: Server, pipeline: Pipeline, folder: Path) -> EventR
         silver.append([found for table in applied for found in pipeline.differences(server, database, table)])
         decoded.append(_replay(server, database, tables, archive, observer))
     if server.flavor == "mysql":
-        server.execute("SET GLOBAL gtid_mode = ON_PERMISSIVE")  # else it does not send its anonymous transactions
+        server.execute("SET GLOBAL gtid_mode = ON_PERMISSIVE")  # so that it sends anonymous transactions
     bronze = pipeline.bronze(source)
     counted = bronze.groupBy("op", F.col("xid").isNotNull().alias("prepared")).count().collect()
     return EventRun(

@@ -1,7 +1,7 @@
-"""The event matrix: what real servers are made to do so that each kind of binlog event occurs.
+"""The event matrix: statements that make real servers log each kind of binlog event.
 
-A scenario has two acts; between them the log is recorded, landed and applied, so that what the first act leaves open
-(a prepared XA transaction) must not be seen yet. Each act is a list of sessions, each a list of statements.
+A scenario has two acts; between them the log is recorded, landed and applied: what the first act leaves open
+(a prepared XA transaction) must not be visible yet. An act is a list of sessions, a session a list of statements.
 """
 
 from collections.abc import Callable, Iterator
@@ -32,18 +32,18 @@ SHARED: Session = tuple(
     f"CREATE TABLE {name} (id INT PRIMARY KEY, a VARCHAR(30), b INT NOT NULL DEFAULT 7, c TEXT, d BLOB)"
     for name in ("changes", "changes_b", "prepared", "bulk", "bulk_b")
 )
-"""Tables that scenarios share, each with a block of ids of its own: a table costs seconds, a row nothing."""
+"""Tables that scenarios share, each with its own block of ids: a table costs seconds, a row costs nothing."""
 BLOCK = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One way of writing.
+    """One way to write to the log.
 
     Attributes:
         tables: the tables it writes; of shared ones only the ids of its block.
-        block: the block's first id, None where the tables are its own.
-        kinds: event types that the recorded log must hold, where it is a MySQL; `mariadb_kinds` where a MariaDB.
+        block: the block's first id; None: the scenario has its own tables.
+        kinds: event types that MySQL's recorded log must contain; `mariadb_kinds`: those of MariaDB's.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Scenario:
         return self.mariadb_kinds if server.flavor == "mariadb" else self.kinds
 
     def owns(self, table: str, key: tuple[object, ...] | None) -> bool:
-        """Whether a difference at that row (None: of the whole table) is this scenario's."""
+        """Whether a difference in that row (None: in the whole table) belongs to this scenario."""
         if table not in self.tables:
             return False
         return self.block is None or key is None or int(str(key[0])) // BLOCK == self.block // BLOCK
@@ -80,7 +80,7 @@ def _rows(table: str, first: int, count: int) -> str:
 
 
 def _changes(table: str, base: int) -> Session:
-    """Each kind of change of four rows, each in a transaction of its own, and then within one."""
+    """Each kind of change of four rows, first in separate transactions, then in one."""
     return (
         _rows(table, base + 1, 4),
         f"UPDATE {table} SET a = 'changed é', b = b + 1 WHERE id IN ({base + 1}, {base + 2})",
@@ -110,7 +110,7 @@ def _changing(name: str, *settings: str, reset: Session = (), **fields) -> Scena
     """All kinds of changes in sessions that begin with `settings` and end with `reset`."""
     base = next(_BLOCKS)
     if "MINIMAL" not in " ".join(settings):
-        # A MINIMAL image of an insert leaves out what took its default: the log does not hold the value.
+        # A MINIMAL image of an insert omits columns with their default: the log does not contain the value.
         settings = (
             *settings,
             f"INSERT INTO changes (id, a) VALUES ({base + 15}, 'with defaults') ON DUPLICATE KEY UPDATE b = 8",

@@ -1,6 +1,6 @@
-"""Expressions of MySQL, and the conditions that they become: `tests/golden/rules/expressions.txt`.
+"""MySQL expressions, and the conditions that they are converted to: `tests/golden/rules/expressions.txt`.
 
-The integration test of expression filters holds each condition against the rows of a server's WHERE. After a change,
+The integration test of expression filters compares each condition with the rows of a server's WHERE. After a change,
 run it, then record again: `python -m tests.support.expressions > tests/golden/rules/expressions.txt`.
 """
 
@@ -301,7 +301,7 @@ _LONG = re.compile(r"'(?:[^'\\]|\\.|'')*'", re.DOTALL)
 
 
 def conditions() -> Iterator[str]:
-    """A line of ASCII for each expression, and another one where MariaDB differs; long literals by their digest."""
+    """An ASCII line for each expression, and a second one if MariaDB differs; long literals as their digest."""
     for expression in EXPRESSIONS:
         found = dict.fromkeys((_condition(expression, "mysql"), _condition(expression, "mariadb")))
         for number, one in enumerate(found):

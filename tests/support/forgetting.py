@@ -1,4 +1,4 @@
-"""A Delta table whose history is gone, as the log's retention has it: the log begins at its present state."""
+"""A Delta table whose history has expired: the log begins at the current version."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 
 
 def forget_history(spark: SparkSession, folder: Path) -> None:
-    """What the commits of the table in `folder` said of themselves goes; its rows and transactions stay."""
+    """Remove the commit files of the table in `folder`; its rows and transactions remain."""
     log = folder / "_delta_log"
     spark.sql(f"ALTER TABLE delta.`{folder}` SET TBLPROPERTIES ('delta.checkpointInterval' = '1')")
     *older, newest = sorted(file for file in log.glob("*.json") if file.stem.isdigit())

@@ -1,4 +1,4 @@
-"""The recorded binlogs of tests/golden/binlog and the tables they end in."""
+"""The recorded binlogs of tests/golden/binlog and the tables that they result in."""
 
 import io
 import json
@@ -42,7 +42,7 @@ class Recording:
         yield from list_segments(self.folder, "golden")
 
     def options(self, **settings: Any) -> DecodeOptions:
-        """How its own tables are decoded: only MySQL 5.7 has to be told their structures."""
+        """How its own tables are decoded: only MySQL 5.7 needs known structures."""
         return DecodeOptions(
             **{
                 "wanted": lambda schema, _: schema == self.schema,
@@ -80,7 +80,7 @@ def cut_at(data: bytes, whole: Segment, ends: Sequence[int]) -> Iterator[tuple[S
 
 
 def canonical(value: Any) -> Any:
-    """A value as JSON holds it, the same for the same value."""
+    """The canonical JSON form of a value."""
     if isinstance(value, Document):
         return {"json": canonical(parse_document(value.text))}
     if isinstance(value, dict):
@@ -106,7 +106,7 @@ _COLUMN_FACTS = (
 
 
 def known_schemas(server: Server, database: str) -> Iterator[TableSchema]:
-    """Structures as information_schema tells them, for servers whose table maps name no columns."""
+    """Structures from information_schema, for servers whose table maps have no column names."""
     where = f"TABLE_SCHEMA = '{database}'"
     for (table,) in server.query(f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE {where}"):
         of_table = f"{where} AND TABLE_NAME = '{table}'"

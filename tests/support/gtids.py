@@ -1,4 +1,4 @@
-"""GTIDs out of a log, one by one."""
+"""The single GTIDs of a log."""
 
 import io
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ def spelled(runs: Iterable[GtidRun]) -> list[str]:
 
 
 def completed_gtids(data: bytes, segment: Segment) -> list[str]:
-    """The GTIDs that a segment completes, told event by event."""
+    """The GTIDs of a segment's complete transactions, determined event by event."""
     tracker, found = BoundaryTracker(), []
     for header, body in walk_events(io.BytesIO(data), segment):
         tracker.feed(header.event_type, body, header.server_id)

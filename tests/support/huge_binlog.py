@@ -1,4 +1,4 @@
-"""A binlog file of more than 4 GiB: one transaction, most of which is of a table that nobody wants."""
+"""A binlog file of more than 4 GiB: one transaction, mostly of a table that is not replicated."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from tests.support.servers import Server
 
 WRAP = 2**32
-"""The positions in events have 32 bits."""
+"""Positions in events have 32 bits."""
 KEPT = "kept"
 _STATEMENT_BYTES = 16 * (8 << 20)
 _STATEMENTS = WRAP // _STATEMENT_BYTES
@@ -14,18 +14,18 @@ _NOISE = "INSERT INTO noise (body) SELECT REPEAT(CHAR(65 + n), 8 << 20) FROM (" 
     f"SELECT {number} AS n" for number in range(16)
 )
 _ENGINES = {"mysql": "BLACKHOLE", "mariadb": "InnoDB ROW_FORMAT=COMPRESSED"}
-"""What is written into them takes hardly any place but in the log."""
+"""Engines whose rows use hardly any disk space outside the log."""
 _WRITERS = 4
 _HEAD_START = 0.3
-"""Seconds; the transaction is to be the first of those that commit together."""
+"""Seconds; the large transaction must be the first in its commit group."""
 _NAP_SECONDS = 0.02
 _TOGETHER = ("SET GLOBAL binlog_commit_wait_count = 3", "SET GLOBAL binlog_commit_wait_usec = 5000000")
 _ALONE = ("SET GLOBAL binlog_commit_wait_count = 0", "SET GLOBAL binlog_commit_wait_usec = 100000")
-"""MariaDB has to be told to let others into the old file."""
+"""Settings with which MariaDB commits other transactions into the old file."""
 
 
 def create_tables(server: Server, database: str) -> None:
-    """The wanted table `kept`, and `noise`."""
+    """Create the replicated table `kept`, and `noise`."""
     server.execute(
         f"CREATE TABLE {KEPT} (id INT NOT NULL PRIMARY KEY AUTO_INCREMENT, place VARCHAR(20) NOT NULL)",
         f"CREATE TABLE noise (id INT NOT NULL PRIMARY KEY AUTO_INCREMENT, body LONGBLOB) ENGINE={_ENGINES[server.flavor]}",
@@ -34,9 +34,9 @@ def create_tables(server: Server, database: str) -> None:
 
 
 def write_beyond_4_gib(server: Server, database: str) -> tuple[str, int]:
-    """A transaction of more than 4 GiB, with rows of `kept` all along it, before it and behind it; its file and its size.
+    """Write a transaction of more than 4 GiB, and rows of `kept` before, in and after it; returns file and size.
 
-    A server begins a new file when such a transaction is through; what others commit meanwhile still gets into the old one.
+    The server rotates the file after such a transaction; transactions that commit meanwhile are still in the old file.
     """
     server.execute(f"INSERT INTO {KEPT} (place) VALUES ('before')", database=database)
     committing = threading.Event()

@@ -11,7 +11,7 @@ class Opaque(bytes):
 
 
 def write_jsonb(value: Any, *, large: bool = False) -> bytes:
-    """A whole document; `large` writes containers with four-byte offsets."""
+    """A complete document; `large` writes containers with four-byte offsets."""
     kind, data = _value(value, large=large)
     return bytes((kind,)) + data
 

@@ -1,4 +1,4 @@
-"""How the tests' JVMs are started."""
+"""JVM options of the tests."""
 
 JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -Dspark.sql.codegen.factoryMode=NO_CODEGEN"
-"""A handful of rows is worth neither Java's second compiler nor generated code: a quarter less CPU without them."""
+"""For few rows, neither Java's C2 compiler nor generated code pays off: without them, tests use a quarter less CPU."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 
 def table_folder(table: str) -> Path:
-    """The folder of a table by its SQL identifier, as `Lakehouse` gives it: names are escaped in both alike."""
+    """The folder of a table by its SQL identifier from `Lakehouse`: names are escaped in the same way in both."""
     assert table.startswith("delta.`"), table
     return Path(table.removeprefix("delta.`").removesuffix("`").replace("``", "`"))
 

@@ -1,4 +1,4 @@
-"""A source that an interpreter follows event by event, to compare live reads with what the source had at each position."""
+"""A source that an interpreter follows event by event, to compare live reads with its tables at each position."""
 
 import random
 from bisect import bisect_right
@@ -31,7 +31,7 @@ TABLES = (ITEMS, PAIR, BAG, PARTIAL)
 
 @dataclass
 class Interpreted:
-    """A table as the source has it: the names of its columns, those of its key, and its rows."""
+    """A table of the source: the names of its columns, those of its key, and its rows."""
 
     columns: list
     key: tuple
@@ -51,18 +51,18 @@ class Interpreted:
 
     @property
     def shown(self):
-        """The rows as tuples, sorted; a position names them by their values alone."""
+        """The rows as sorted tuples."""
         return sorted((tuple(row[name] for name in self.columns) for row in self.rows), key=repr)
 
 
 class InterpretedLog(Changelog):
-    """A changelog whose events an interpreter applies one by one, at once or when their XA transaction commits.
+    """A changelog whose events an interpreter applies one by one, immediately or when their XA transaction commits.
 
     Attributes:
-        tables: as the source has them now.
-        moments: the position after each event, and the tables there.
-        known: what its live reads know of it; without memory, they read all rows with Spark.
-        reader: their session.
+        tables: the current tables of the source.
+        moments: the position after each event, and the tables at it.
+        known: the log as its live reads know it; without memory, they read all rows with Spark.
+        reader: the session of the live reads.
     """
 
     def __init__(self, spark, lakehouse):
@@ -74,7 +74,7 @@ class InterpretedLog(Changelog):
         self.reader = query_session(spark)
 
     def create(self, schema):
-        """A statement that creates a table, and its structure."""
+        """Log a statement that creates a table, and its structure."""
         kinds = ", ".join(f"{c.name} {c.type}{f'({c.length})' if c.type == 'varchar' else ''}" for c in schema.columns)
         key = f", PRIMARY KEY ({', '.join(schema.primary_key)})" if schema.primary_key else ""
         self.tables[schema.name] = Interpreted([column.name for column in schema.columns], schema.primary_key, [])
@@ -142,7 +142,7 @@ def shown(state):
 
 
 class Workload:
-    """Random changes: keys that change and come again, no key, partial images, XA, statements."""
+    """Random changes: key changes, reused keys, no key, partial images, XA, statements."""
 
     def __init__(self, log: InterpretedLog, seed: int, tables=TABLES) -> None:
         self.log = log
@@ -158,7 +158,7 @@ class Workload:
             self._change(self.random.choice(list(self.schemas)))
 
     def transaction(self, changes: int) -> None:
-        """An XA transaction that inserts; other changes are between its PREPARE and its end."""
+        """An XA transaction with inserts; other changes are between its PREPARE and its end."""
         self.number += 1
         xid, keys = f"x{self.number}", range(1000 * self.number, 1000 * self.number + changes)
         for key in keys:
@@ -197,7 +197,7 @@ class Workload:
         row, roll = self._row(schema), self.random.random()
         same = [one for one in rows if self._key(schema, one) == self._key(schema, row)]
         if not same:
-            if rows and roll < 0.4 and self._may_move(schema):  # an update, which changes the key
+            if rows and roll < 0.4 and self._may_move(schema):  # an update that changes the key
                 old = self.random.choice(rows)
                 self._update(schema, dict(old), row)
             else:
@@ -211,7 +211,7 @@ class Workload:
             self._update(schema, dict(same[0]), row)
 
     def _may_move(self, schema) -> bool:
-        """Key changes of a table with partial images cannot be read live if there are many."""
+        """A table with partial images cannot be read live after many key changes."""
         self.partial_moves += schema.name == PARTIAL.name
         return schema.name != PARTIAL.name or self.partial_moves <= 3
 

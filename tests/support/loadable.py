@@ -1,4 +1,4 @@
-"""A database that a full load finds: tables of every type and every kind of key, an empty one and a big one."""
+"""A database for full loads: tables of every type and every kind of key, an empty one and a big one."""
 
 from tests.support.servers import Server
 from tests.support.type_families import FAMILIES, SQL_MODE, TIME_ZONE, matrices
@@ -18,13 +18,13 @@ _BIG_ROW = (
     "18446744073709551615, 1.25, -2.5e200, -123456789.125, 'grün 🌱', 'ÿes', 'weit', X'00FF', "
     "'2026-11-21 08:30:15.000007', '2026-11-21 08:30:15.5', '2026-11-21', 2026, 'öff', '{\"a\": [1, null]}'"
 )
-"""The columns of `big` behind its numbers."""
+"""Values of the columns of `big` after its numbers."""
 _BIG = "u, f, d, p, t, l, w, b, at, stamp, day, y, e, j"
 """`notes` and `old_notes` have no key; the engine of the latter has no snapshots."""
 
 
 def fill(server: Server, database: str, big: int, *, every_type: bool = True) -> None:
-    """Make and fill the tables; `big` has so many rows. `every_type`: also a table of each family of types."""
+    """Create and fill the tables, `big` with that many rows. `every_type`: also a table of each type family."""
     session = server.connect(database=database, sql_mode=SQL_MODE, init_command=f"SET time_zone = '{TIME_ZONE}'")
     with session as connection, connection.cursor() as cursor:
         families = [family for family in FAMILIES if every_type and server.name in family.servers]
@@ -63,4 +63,4 @@ STATEMENTS = (
     "DELETE FROM big WHERE id % 1999 = 7",
     "INSERT INTO big (k) SELECT k FROM big WHERE id BETWEEN 1 AND 50",
 )
-"""What is done to the tables while they are read, over and over."""
+"""Statements that are executed repeatedly while the tables are read."""

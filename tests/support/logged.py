@@ -1,4 +1,4 @@
-"""What a part of dmdelta logs, also if another test has configured the log."""
+"""Records log lines of dmdelta, also if another test has configured the log."""
 
 import logging
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ class _Records(logging.Handler):
 
 @contextmanager
 def logged(name: str) -> Iterator[list[tuple[str, str, dict[str, Any]]]]:
-    """Level, message and fields of what the logger `name` and those below it write in the block."""
+    """Level, message and fields of the lines that the logger `name` and its children write in the block."""
     logger, records = logging.getLogger(name), _Records()
     level = logger.level
     logger.addHandler(records)

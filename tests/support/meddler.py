@@ -1,4 +1,4 @@
-"""Changes a loadable database for as long as it is read."""
+"""Changes a loadable database while it is read."""
 
 import random
 import threading
@@ -8,10 +8,10 @@ from tests.support.servers import Server
 
 
 class Meddler:
-    """Runs the statements in rounds, each a transaction, in a thread of its own.
+    """Runs the statements in rounds in its own thread; each statement is a transaction.
 
     Attributes:
-        rounds: so often all of them were run.
+        rounds: how often all of them have run.
     """
 
     def __init__(self, server: Server, database: str, seed: int) -> None:
@@ -31,10 +31,10 @@ class Meddler:
         self.stop()
 
     def stop(self) -> None:
-        """After the statement under way.
+        """Stop after the current statement.
 
         Raises:
-            BaseException: what a statement failed with.
+            BaseException: the error of a statement.
         """
         self._over.set()
         self._thread.join()

@@ -1,4 +1,4 @@
-"""The memory of the processes below a process: RSS of each Python process, which bounds it, and PSS, which adds up."""
+"""The memory of a process and its descendants: RSS per Python process, an upper bound, and PSS, which is additive."""
 
 import threading
 import time
@@ -11,13 +11,13 @@ from tests.support.task import Task
 
 
 def python_processes(root: int) -> dict[int, int]:
-    """Resident bytes of every Python process below `root`, itself included, by process id."""
+    """Resident bytes of `root` and every Python process below it, by process id."""
     found = {pid: _field(Path(f"/proc/{pid}"), "VmRSS") for pid in descendants(root) if _is_python(pid)}
     return {pid: resident * 1024 for pid, resident in found.items() if resident is not None}
 
 
 def descendants(root: int) -> list[int]:
-    """The ids of `root` and of every process below it."""
+    """The ids of `root` and of all of its descendants."""
     children: dict[int, list[int]] = defaultdict(list)
     for place in Path("/proc").glob("[0-9]*"):
         parent = _field(place, "PPid")
@@ -56,7 +56,7 @@ def parse_pss(rollup: str) -> int:
 
 
 class PeakMemory:
-    """Watches the processes below `root` in a thread; `bytes` is the most that one Python process took."""
+    """Watches the processes below `root` in a thread; `bytes` is the maximum of one Python process."""
 
     def __init__(self, root: int) -> None:
         self.bytes = 0
@@ -81,7 +81,7 @@ class PeakMemory:
 
 
 def catch_up_watched(task: Task, seconds: float = 540) -> int:
-    """Run a task in a process of its own until it has caught up; the most bytes that one Python process took."""
+    """Run a task in its own process until it has caught up; the maximum bytes of one Python process."""
     began = time.monotonic()
     with task.process("--until-caught-up") as process, PeakMemory(process.pid) as peak:
         assert process.wait(seconds) == 0, process.log()

@@ -1,4 +1,4 @@
-"""Who stands between a client and its server: one that listens and may take TLS out, one that plays the server."""
+"""Attackers between a client and its server: one intercepts and may strip TLS, one impersonates the server."""
 
 import socket
 import struct
@@ -7,15 +7,15 @@ from contextlib import suppress
 
 CLIENT_SSL = 0x0800
 _CAPABILITIES = 0xC00A_AA8D & ~CLIENT_SSL
-"""Long passwords, protocol 4.1, plugins, secure connections: what a server of today offers, but for TLS."""
+"""Long passwords, protocol 4.1, plugins, secure connections: the capabilities of a current server, without TLS."""
 _SALT = b"abcdefghijklmnopqrst"
 
 
 class Middleman:
-    """Listens on a port of its own for the length of a `with`.
+    """Listens on its own port in a `with` block.
 
     Attributes:
-        heard: all that clients have sent.
+        heard: all bytes that clients have sent.
     """
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class Middleman:
 
 
 class Relay(Middleman):
-    """Passes everything on, but for the server's offer of TLS if it is to be taken out."""
+    """Forwards everything, except the server's TLS capability if it is to be stripped."""
 
     def __init__(self, port: int, *, without_tls: bool = False) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ class Relay(Middleman):
             self._start(self._answer, server, client)
             while data := self._hear(client):
                 server.sendall(data)
-            server.shutdown(socket.SHUT_RDWR)  # wakes who waits for its answer
+            server.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits for its answer
 
     def _answer(self, server: socket.socket, client: socket.socket) -> None:
         with suppress(OSError):
@@ -90,10 +90,10 @@ class Relay(Middleman):
 
 
 class Impostor(Middleman):
-    """Says it is MySQL, and asks for the password in its own way.
+    """Pretends to be MySQL, and requests the password with a given authentication plugin.
 
     Attributes:
-        answers: what came after it asked.
+        answers: the bytes received after the request.
     """
 
     def __init__(self, plugin: str, begin: bytes = _SALT + b"\0") -> None:

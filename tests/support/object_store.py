@@ -1,7 +1,7 @@
-"""A read-only S3 service over a folder, as much of it as delta-rs needs: get, range, head, list.
+"""A read-only S3 service over a folder, with the operations that delta-rs needs: get, range, head, list.
 
-It does not check signatures, but that a request has one. It is a process of its own: delta-rs holds Python's global
-lock while it waits for an answer.
+It checks that a request is signed, but not the signature. It is a separate process: delta-rs holds Python's global
+interpreter lock while it waits for a response.
 """
 
 import subprocess
@@ -18,7 +18,7 @@ BUCKET = "lake"
 
 @contextmanager
 def serving_objects(folder: Path) -> Iterator[dict[str, str]]:
-    """Serve a folder as the bucket `lake`; yields the variables of the environment with which delta-rs finds it."""
+    """Serve a folder as the bucket `lake`; yields the environment variables with which delta-rs finds it."""
     command = [sys.executable, "-m", "tests.support.object_store", str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -46,7 +46,7 @@ def serve(folder: Path) -> None:
             self._answer(with_body=False)
 
         def log_message(self, *_: object) -> None:
-            """Nothing."""
+            """Log nothing."""
 
         def _answer(self, *, with_body: bool) -> None:
             parts = urlsplit(self.path)
@@ -84,7 +84,7 @@ def serve(folder: Path) -> None:
 
 
 def selected(header: str, size: int) -> tuple[int, int]:
-    """The half-open range of bytes that a header asks for."""
+    """The half-open byte range that a header requests."""
     begin, _, end = header.removeprefix("bytes=").partition("-")
     if not begin:
         return max(0, size - int(end)), size

@@ -1,4 +1,4 @@
-"""Runs that many tests ask for: each is done once, and one that failed is not tried again for every test."""
+"""Runs that many tests share: each runs once, and a failed one is not retried for every test."""
 
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -7,7 +7,7 @@ Result = TypeVar("Result")
 
 
 class Once(Generic[Result]):
-    """Results of `work` by name; a failure is remembered and raised for each asking."""
+    """Results of `work` by name; a failure is cached and raised at each call."""
 
     def __init__(self, work: Callable[[str], Result]) -> None:
         self._work = work

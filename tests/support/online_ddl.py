@@ -1,6 +1,6 @@
-"""What gh-ost and pt-online-schema-change issue, statement by statement, with writes in between.
+"""The statements of gh-ost and pt-online-schema-change, with writes in between.
 
-They are about the one that TABLE makes.
+They change the table that TABLE creates.
 """
 
 TABLE = (

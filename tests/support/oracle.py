@@ -1,7 +1,7 @@
-"""What the server's own binlog holds, read by somebody else's code: the second opinion on bronze.
+"""The contents of the server's own binlog, read by third-party code: an independent check of bronze.
 
-`SHOW BINLOG EVENTS` (the server itself) gives every row event and its place; mysql-replication, as `dmdelta verify`
-drives it, counts the rows of each where it can: outside compressed transactions and compressed row events.
+`SHOW BINLOG EVENTS` (the server itself) returns every row event and its place; mysql-replication, as `dmdelta verify`
+uses it, counts the rows of each event, except in compressed transactions and compressed row events.
 """
 
 from collections import defaultdict
@@ -22,13 +22,13 @@ Place = tuple[str, int]
 
 _SETS = frozenset({"Previous_gtids", "Gtid_list"})
 _BEGINNINGS = frozenset({"Gtid", "Anonymous_Gtid", "Gtid_tagged_log", "Rotate", "Stop", "Previous_gtids"})
-"""What begins outside of a transaction in a log of MySQL."""
+"""Events that start outside of a transaction in MySQL's log."""
 _OPS = {"Write_rows": "insert", "Update_rows": "update", "Delete_rows": "delete"}
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedEvent:
-    """One row event of the log; `rows` is None where nobody but us can count them."""
+    """One row event of the log; `rows` is None if only dmdelta can count them."""
 
     place: Place
     op: str
@@ -46,14 +46,14 @@ def bronze_vs_binlog(
     *,
     counted: bool = True,
 ) -> list[str]:
-    """Gaps, duplicates and strangers of bronze against the server's binlog from `since` on; empty: none.
+    """Missing, duplicate and unexpected rows of bronze compared with the server's binlog from `since` on; empty: none.
 
     Args:
-        databases: those whose rows bronze should hold.
-        tables: of these databases, the ones that take part; all if empty.
-        counted: also by the number of each event's rows, for which the whole log is read from the server.
+        databases: the replicated databases.
+        tables: the replicated tables of these databases; all if empty.
+        counted: also compare the number of each event's rows, which reads the whole log from the server.
 
-    Compared per event, hence per transaction: place, table, op, number of rows and GTID.
+    The comparison is per event, hence per transaction: position, table, op, number of rows and GTID.
     """
     rows = bronze.where(F.col("op").isin([op.value for op in ROW_OPS]))
     lines = [
@@ -88,9 +88,9 @@ def bronze_vs_binlog(
 def bronze_vs_transactions(
     server: Server, bronze: DataFrame, databases: Collection[str], tables: Collection[str] = ()
 ) -> list[str]:
-    """Gaps and duplicates of bronze against the transactions of a log that holds them all; empty: none.
+    """Missing and duplicate rows of bronze compared with a log that has all transactions; empty: none.
 
-    For a history that went on at another server: by GTID, wherever and in whichever epoch a transaction landed.
+    For a history that continues on another server: compares by GTID, in whatever file and epoch a transaction landed.
     """
     rows = bronze.where(F.col("op").isin([op.value for op in ROW_OPS]))
     found = rows.groupBy("gtid", F.concat_ws(".", "schema_name", "table_name").alias("table"), "op").agg(
@@ -112,7 +112,7 @@ def bronze_vs_transactions(
 
 
 def cut_within_transactions(server: Server, segments: Sequence[Segment]) -> list[Place]:
-    """Ends of segments that are no transaction boundary: something else than a transaction begins there."""
+    """Ends of segments that are not transaction boundaries."""
     found: list[Place] = []
     for file in dict.fromkeys(segment.binlog_file for segment in segments):
         kinds = {int(offset): str(kind) for _, offset, kind, *_ in server.query(f"SHOW BINLOG EVENTS IN '{file}'")}
@@ -127,7 +127,7 @@ def _takes_part(name: str, databases: Collection[str], tables: Collection[str]) 
 
 
 def logged_events(server: Server, since_file: str = "", *, counted: bool = True) -> Iterator[LoggedEvent]:
-    """Every row event of the server's binlog from a file on, in order; without their numbers of rows if not `counted`."""
+    """Every row event of the server's binlog from a file on, in order; without row counts if not `counted`."""
     files = [str(file) for file, *_ in server.query("SHOW BINARY LOGS") if str(file) >= since_file]
     counts = _row_counts(server, files) if counted else {}
     for file in files:
@@ -140,7 +140,7 @@ def logged_events(server: Server, since_file: str = "", *, counted: bool = True)
                 payload = place
             elif kind == "Table_map":
                 number, _, name = str(info).removeprefix("table_id: ").partition(" (")
-                tables[number] = name.rpartition(")")[0]  # a name may hold blanks and brackets
+                tables[number] = name.rpartition(")")[0]  # a name may contain spaces and parentheses
             elif (op := _op(str(kind))) is not None:
                 number = str(info).removeprefix("table_id: ").split(" ")[0]
                 yield LoggedEvent(payload or place, op, tables[number], gtid, None if payload else counts.get(place))
@@ -180,7 +180,7 @@ def _row_counts(server: Server, files: Sequence[str]) -> dict[Place, int]:
                 if event is not None and event.rows is not None:
                     found[event.place] = len(event.rows)
         finally:
-            connection._force_close()  # the server is sending and reads no goodbye
+            connection._force_close()  # the server is sending and does not read COM_QUIT
     return found
 
 

@@ -1,4 +1,4 @@
-"""The two ways from the log to silver: decoded on the driver and applied from memory, or on executors and from bronze."""
+"""The two paths from log to silver: decoded on the driver and applied from memory, or on executors and from bronze."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,20 +20,20 @@ LANDED = {"landed_at", "landed_on"}
 
 @contextmanager
 def on_executors() -> Iterator[None]:
-    """Landings in this context decode on the executors, and so keep nothing in memory."""
+    """In this context, landing decodes on the executors, so it keeps nothing in memory."""
     with patch.object(landing, "takes_arrow", lambda _: False):
         yield
 
 
 def exact_rows(frame: DataFrame) -> list[dict[str, Any]]:
-    """The rows of a frame without the columns of its landing, sorted; VARIANTs with their bytes."""
+    """The rows of a frame without the columns of the landing, sorted; VARIANTs as their bytes."""
     return sorted(plain_rows(frame.drop(*LANDED)), key=repr)
 
 
 def plain_rows(frame: DataFrame) -> list[dict[str, Any]]:
-    """The rows of a frame as Arrow has them: VARIANTs as their bytes, times of bronze with their zone.
+    """The rows of a frame in Arrow's form: VARIANTs as their bytes, times of bronze with their zone.
 
-    Not by toArrow, which fails for VARIANT columns with NULL in Spark 4.2.
+    toArrow fails for VARIANT columns with NULL in Spark 4.2.
     """
     return [{name: _plain(name, value) for name, value in row.asDict().items()} for row in frame.collect()]
 
@@ -57,7 +57,7 @@ def assert_same_rows(one: Sequence[dict[str, Any]], other: Sequence[dict[str, An
 
 
 def assert_same_bronze(memory: Sequence[dict[str, Any]], bronze: Sequence[dict[str, Any]]) -> None:
-    """The same rows, except that executors repeat a structure in each batch: they do not know the one before.
+    """Check for equal rows, except that executors repeat structures in each batch: they do not know the previous batch.
 
     Raises:
         AssertionError: they differ.
@@ -74,7 +74,7 @@ def _parted(rows: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[
 
 
 def assert_same(spark: SparkSession, memory: Pipeline, bronze: Pipeline, tables: Sequence[tuple[str, str]]) -> None:
-    """Both pipelines have the same bronze and silver, and each took its own way.
+    """Check that both pipelines have the same bronze and silver, and that each used its own path.
 
     Raises:
         AssertionError: they differ.
@@ -95,7 +95,7 @@ def assert_same(spark: SparkSession, memory: Pipeline, bronze: Pipeline, tables:
 def both(
     spark: SparkSession, make: Callable[[str], Pipeline], work: Callable[[Pipeline], None]
 ) -> tuple[Pipeline, Pipeline]:
-    """Two pipelines after the same work: one with memory, one without.
+    """Two pipelines after the same work, one with memory, one without.
 
     Args:
         make: a pipeline by its name.

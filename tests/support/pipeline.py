@@ -1,7 +1,7 @@
-"""The pipeline over recorded binlogs in one Spark session: land what is new, then apply it to every table.
+"""The pipeline over recorded binlogs in one Spark session: land new files, then apply them to every table.
 
-The same stages that `dmdelta run` loops over, once and in the test's own process: a JVM for each matrix would take
-longer than the matrices.
+Runs the stages of `dmdelta run` once, in the test's own process: starting a JVM for each matrix would take
+longer than the matrices themselves.
 """
 
 from collections import Counter
@@ -47,13 +47,13 @@ class Pipeline:
     """One task's lakehouse below `root`.
 
     Attributes:
-        refused: the error of each table that silver refused to go on with; it is left alone from then on.
-        again_after: what stands for the end of a process: applying goes on as a new process would.
-        recorded: the structures that bronze has of each source, as the landing loop keeps them.
-        attempt: called ahead of each table's applying.
+        refused: the error of each table that silver has refused; the table is not applied to again.
+        again_after: errors that simulate the end of a process: applying resumes as in a new process.
+        recorded: the structures in bronze of each source, as the landing loop tracks them.
+        attempt: called before a table is applied.
         memory_bytes: capacity of each source's memory, as in a run; 0: everything is read from bronze.
         batch_bytes: maximum bytes of a batch.
-        paths: how many ranges of tables were read from where.
+        paths: how many ranges of tables were read on each path.
     """
 
     spark: SparkSession
@@ -85,7 +85,7 @@ class Pipeline:
     ) -> None:
         """Land every new file of an archive and apply it, to the tables `apply_to` if given.
 
-        `structures`: what information_schema says at the archive's end; without, statements alone are followed.
+        `structures`: those of information_schema at the archive's end; without, only statements determine them.
         """
         rules = replace(self.rules, source_id=source_id, allow_list=BlockAllowList(do_dbs=tuple(databases)))
         source = SourceContext(self.lakehouse, TASK, source_id, "test", flavor, rules, self.memory(source_id))
@@ -105,7 +105,7 @@ class Pipeline:
     def _structures(
         self, source: SourceContext, batch: LandingBatch, segments: Sequence[Segment], present: Sequence[TableSchema]
     ) -> list[StructureFrom]:
-        """What tables have where, from statements and the present structures alone: nothing is written down."""
+        """The structures of tables by position, from statements and the current structures; nothing is persisted."""
         statements = []
         for segment in segments:
             if segment.end_position > batch.begin:
@@ -130,7 +130,7 @@ class Pipeline:
         return self.spark.read.table(self.lakehouse.silver(schema, table))
 
     def differences(self, server: Server, schema: str, table: str) -> list[Difference]:
-        """What differs between a source table and silver; a refusal is a difference too."""
+        """The differences between a source table and silver; a refusal is a difference."""
         if (schema, table) in self.refused:
             return [Difference(table, f"refused: {self.refused[schema, table]}")]
         return differences(server, schema, table, self.silver(schema, table))

@@ -1,4 +1,4 @@
-"""A network between the task and its server that loses, delays and damages what passes: a TCP proxy that reads packets.
+"""A faulty network between the task and its server: a TCP proxy that drops, delays and damages packets.
 
 Wire format: MySQL client/server protocol, "Packets" (3-byte length, sequence number) and "COM_BINLOG_DUMP response"
 (one status byte, then the event with its 19-byte header). Neither TLS nor compression.
@@ -22,39 +22,39 @@ _CONNECT_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Event:
-    """One packet of a log's stream: the type of its event (that it begins) and its payload, status byte first."""
+    """One packet of a binlog stream: the type of the event (that it begins) and the payload, status byte first."""
 
     kind: int
     payload: bytes
 
     @property
     def artificial(self) -> bool:
-        """The server made it for this stream: it is in no file."""
+        """The server created the event for this stream: it is not in a file."""
         return self.payload[1:5] == bytes(4)
 
 
 Meddle = Callable[["Link", Event], bool]
-"""Told of each event before it is passed on; True: it has seen to it, and nothing is passed on."""
+"""Called for each event before it is forwarded; True: the event is handled and not forwarded."""
 
 
 @dataclass
 class Link:
-    """One connection through the proxy; `streams`: the log goes on there from where a relay has come to."""
+    """One connection through the proxy; `streams`: a relay resumes the binlog stream on it."""
 
     client: socket.socket
     server: socket.socket
     streams: bool = False
 
     def send(self, payload: bytes, sequence: int = 0) -> None:
-        """A packet to the client. Of a log's stream nobody looks at the number."""
+        """Send a packet to the client. Clients do not check the sequence number in a binlog stream."""
         self.client.sendall(_packet(payload, sequence))
 
     def send_half(self, payload: bytes) -> None:
-        """The first half of a packet."""
+        """Send the first half of a packet."""
         self.client.sendall(_packet(payload)[: len(payload) // 2])
 
     def send_slowly(self, payload: bytes, seconds: float = 4.0) -> None:
-        """A packet in forty pieces."""
+        """Send a packet in forty pieces."""
         data = _packet(payload)
         size = len(data) // 40 + 1
         for at in range(0, len(data), size):
@@ -62,7 +62,7 @@ class Link:
             time.sleep(seconds / 40)
 
     def cut(self) -> None:
-        """Nothing passes any more, in either direction."""
+        """Close the connection in both directions."""
         for end in (self.client, self.server):
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
@@ -70,7 +70,7 @@ class Link:
 
 
 def _asks_for_more(data: bytes) -> bool:
-    """A request for a log's stream. One that begins with a file is not meant: so does a relay that looks at its head only."""
+    """A request for a binlog stream within a file: a relay that only reads a file's head starts at its beginning."""
     if len(data) < 9 or data[3] != 0:
         return False
     within = int.from_bytes(data[5:9], "little") > _FILE_BEGIN
@@ -83,11 +83,11 @@ def _packet(payload: bytes, sequence: int = 0) -> bytes:
 
 @dataclass
 class Proxy:
-    """Listens on a port of its own for as long as the block lasts.
+    """Listens on its own port in a `with` block.
 
     Attributes:
-        meddle: sees every event of a log's stream; None: all pass.
-        links: the connections that are open.
+        meddle: called for every event of a binlog stream; None: all are forwarded.
+        links: the open connections.
     """
 
     upstream: Server
@@ -105,12 +105,12 @@ class Proxy:
     ) -> None:
         self.meddle = None
         with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)  # or accept would wait for one more
+            self._listener.shutdown(socket.SHUT_RDWR)  # otherwise accept waits for another connection
         self._listener.close()
         self.cut()
 
     def cut(self) -> None:
-        """Every connection is gone; new ones are let in."""
+        """Close every connection; new ones are accepted."""
         while self.links:
             self.links.pop().cut()
 
@@ -155,11 +155,11 @@ class Proxy:
 
 @dataclass
 class Once:
-    """Meddles with the first event that `wanted` names, and with none after it.
+    """Acts on the first event that `wanted` selects, and on no later one.
 
     Attributes:
-        act: what is done there; as `Meddle`.
-        done: it has been.
+        act: the action, a `Meddle`.
+        done: set once the action has started.
     """
 
     wanted: Callable[[Event], bool]

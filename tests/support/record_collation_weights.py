@@ -1,7 +1,7 @@
-"""Make `dmdelta/rules/collation_weights.json`: what real servers' collations take for equal, character by character.
+"""Make `dmdelta/rules/collation_weights.json`: the characters that collations of real servers treat as equal.
 
-`python -m tests.support.record_collation_weights > dmdelta/rules/collation_weights.json`, minutes. Characters that are
-Hangul or Han have weights of their own everywhere and are left out.
+`python -m tests.support.record_collation_weights > dmdelta/rules/collation_weights.json` takes minutes.
+Hangul and Han characters have unique weights in all collations and are omitted.
 """
 
 import json
@@ -22,7 +22,7 @@ SPARK = "UNICODE_CI_AI"
 
 
 def _characters() -> list[int]:
-    """Assigned characters whose weights may be shared."""
+    """Assigned characters that may share a weight."""
     every = (n for n in range(1, 0x20000) if not any(first <= n <= last for first, last in _PLAIN))
     return [n for n in every if n < 0xA0 or unicodedata.category(chr(n)) not in ("Cn", "Co", "Cs")]
 
@@ -44,7 +44,7 @@ def _weights(server: Server, collations: Iterable[str]) -> dict[str, dict[int, s
 
 
 def _by_weight(weights: dict[int, str]) -> dict[str, object]:
-    """Each character becomes the one whose code is its weight: equality and order are then those of the codes."""
+    """Map each character to the one whose code is its weight, so that codes give equality and order."""
     moved = {n: int(weight, 16) for n, weight in weights.items() if n <= 0xFFFF and int(weight, 16) != n}
     assert not any(weight == 0x20 for weight in moved.values())
     return {"from": "".join(map(chr, moved)), "to": "".join(map(chr, moved.values()))}
@@ -57,7 +57,7 @@ def _ranks(spark: SparkSession, characters: Iterable[int]) -> dict[int, int]:
 
 
 def _odd(ours: dict[int, str], theirs: dict[int, int]) -> set[int]:
-    """Characters that must go so that both take the same ones for equal."""
+    """Characters to exclude so that both sides have the same equality."""
     odd: set[int] = set()
     for one, other in ((ours, theirs), (theirs, ours)):
         classes = defaultdict(list)
@@ -71,7 +71,7 @@ def _odd(ours: dict[int, str], theirs: dict[int, int]) -> set[int]:
 
 
 def _patched(weights: dict[int, str], ranks: dict[int, int]) -> dict[str, object]:
-    """Each character that Spark sees otherwise becomes one that Spark sees as MySQL does."""
+    """Map each character that Spark compares differently to one that it compares as MySQL does."""
     odd = sorted(_odd(weights, ranks))
     usual = {weight: n for n, weight in reversed(weights.items()) if n not in set(odd)}
     usual[""] = ord(_IGNORED)

@@ -1,7 +1,7 @@
 """Records the small binlogs of tests/golden/binlog from real servers: `python -m tests.support.record_golden`.
 
-One folder a server: binlog files of many kinds of events, and `tables.json`, the tables as the server itself SELECTs them
-in the end (and, where table maps name no columns, their structure). The unit tests replay the one and compare the other.
+One folder per server: binlog files with many kinds of events, and `tables.json`, the final tables as the server SELECTs
+them (with their structure if table maps have no column names). The unit tests replay the files and compare the tables.
 """
 
 import json
@@ -19,7 +19,7 @@ from tests.support.values import source_columns, source_rows
 
 _TOO_LONG = {"compressed_bulk", "several_row_events"}
 _NEEDS_NAMES = {"added_column", "create_select", "odd_names"}
-"""Scenarios whose tables had more than one structure, or names that only the log's metadata tell."""
+"""Scenarios whose tables have several structures, or names that are only in the log's metadata."""
 _INTEGERS = [
     f"{name} {sign}" for name in ("TINYINT", "SMALLINT", "MEDIUMINT", "INT", "BIGINT") for sign in ("", "UNSIGNED")
 ]
@@ -91,7 +91,7 @@ def record_server(name: str) -> None:
 
 
 def _write_types(server: Server, database: str) -> list[str]:
-    """A table of every type: three kinds of changes of four rows."""
+    """Write a table with every type: three kinds of changes of four rows."""
     types = list(_TYPES)
     if server.flavor == "mysql":
         types.append(("JSON", _JSON))

@@ -1,8 +1,8 @@
 """Records the binlogs of the quickstart from real servers: `python -m tests.support.record_quickstart`.
 
 A shop on MySQL 8.0 (two files: a rotation) and a boutique on MariaDB (one file), with inserts, updates, key changes, deletes, JSON,
-decimals, and a compressed part each. Both hold rows that break the contracts in schemas/: `_break_contracts`. The statements are the same
-at every run; times of commit and GTIDs are not.
+decimals, and a compressed part each. `_break_contracts` adds rows that violate the contracts in schemas/. Statements
+are the same in every run; commit times and GTIDs are not.
 """
 
 import shutil
@@ -18,10 +18,10 @@ STEPS = 90
 
 
 class TidyClerk(Clerk):
-    """A clerk who leaves no order without its customer: those that there are, are planned."""
+    """A clerk that never leaves an order without its customer; the only such orders are intentional."""
 
     def leave(self) -> None:
-        """A customer leaves: the orders and their items go first."""
+        """Delete a customer, after its orders and their items."""
         if len(self._customers) > 3:
             gone = self._customers.pop(self._random.randrange(len(self._customers)))
             self._cursor.execute("SELECT id FROM orders WHERE customer_id = %s", (gone,))

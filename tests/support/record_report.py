@@ -1,4 +1,4 @@
-"""Takes docs/report.png, of a made-up busy day: `python -m tests.support.record_report`."""
+"""Takes the screenshot docs/report.png of a made-up busy day: `python -m tests.support.record_report`."""
 
 import tempfile
 from pathlib import Path

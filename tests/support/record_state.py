@@ -1,7 +1,7 @@
-"""Records what this version leaves of a task: `python -m tests.support.record_state`. Once a release, before its tag.
+"""Records a task's state by this version, once per release before its tag: `python -m tests.support.record_state`.
 
-Two runs over the beginning of the log in tests/fixtures/state-binlogs, a failure, and a decision about a statement that has not come yet. The tests of all
-versions to come go on from there (`tests/integration/test_upgrade.py`). A state that has been released is never recorded again.
+Two runs over the beginning of the log in tests/fixtures/state-binlogs, a failure, and a decision on a later statement.
+Tests of later versions resume from it (`tests/integration/test_upgrade.py`). A released state is never recorded again.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Takes docs/status-page.png, of a made-up task: `python -m tests.support.record_status_page`."""
+"""Takes the screenshot docs/status-page.png of a made-up task: `python -m tests.support.record_status_page`."""
 
 import math
 import time

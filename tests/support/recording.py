@@ -1,4 +1,4 @@
-"""The binlog files of a test server, copied like an archive."""
+"""Copies the binlog files of a test server to an archive."""
 
 import shutil
 import struct
@@ -10,7 +10,7 @@ _HEADER = 19
 
 
 def record(server: Server, archive: Path) -> Path:
-    """Close the server's current binlog file and copy all closed ones that `archive` lacks; the archive."""
+    """Close the server's current binlog file and copy all closed files that `archive` lacks; returns the archive."""
     server.execute("FLUSH BINARY LOGS")
     archive.mkdir(parents=True, exist_ok=True)
     for file in server.binlog_files()[:-1]:
@@ -20,7 +20,7 @@ def record(server: Server, archive: Path) -> Path:
 
 
 def event_kinds(archive: Path) -> set[int]:
-    """The type codes of all events of an archive, read without the product's code."""
+    """The type codes of all events of an archive, read without dmdelta's code."""
     kinds = set()
     for file in archive.glob("binlog.0*"):
         data = file.read_bytes()

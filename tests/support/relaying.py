@@ -1,4 +1,4 @@
-"""Relays for tests: over a test server into a folder, and what came of it."""
+"""Relays from a test server into a folder, and checks of the result."""
 
 import time
 from collections.abc import Callable
@@ -17,13 +17,13 @@ QUICK = Retry(attempts=4, first=0.05, longest=0.3)
 
 
 def endpoint_of(server: Server, **changes: Any) -> Endpoint:
-    """The product's account on a test server."""
+    """dmdelta's account on a test server."""
     settings = {"host": server.host, "port": server.port, "user": server.user, "password": server.password, **changes}
     return Endpoint(**settings)
 
 
 def relay_task(server: Server, folder: Path, **changes: Any) -> RelayTask:
-    """A task that catches up and ends."""
+    """A relay task that catches up and ends."""
     settings = {"endpoint": endpoint_of(server), "until_caught_up": True, "retry": QUICK, **changes}
     return RelayTask("src", str(folder), **settings)
 
@@ -33,7 +33,7 @@ def catch_up(task: RelayTask) -> None:
 
 
 def relayed_bytes(task: RelayTask, binlog_file: str, epoch: int | None = None) -> bytes:
-    """The bytes of the server's file, put together from segments; from the first relayed byte on."""
+    """The bytes of the server's file from the first relayed byte on, joined from segments."""
     return b"".join(
         Path(segment.path).read_bytes()[-segment.size :]
         for segment in list_segments(task.folder, "src")
@@ -51,7 +51,7 @@ def files_differ(task: RelayTask, server: Server) -> list[str]:
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 20.0) -> None:
-    """Raises AssertionError if the condition does not come true in time."""
+    """Wait for a condition; raises AssertionError if it is not true in time."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not come true in time"
@@ -59,6 +59,6 @@ def wait_until(condition: Callable[[], object], seconds: float = 20.0) -> None:
 
 
 def purged_to_the_newest(server: Server) -> bool:
-    """Purge, which a server declines while a dump that has just ended holds a file; whether it is done."""
+    """Purge, and return whether it succeeded: a server refuses while a dump that has just ended still uses a file."""
     server.execute(f"PURGE BINARY LOGS TO '{server.position()[0]}'")
     return len(server.binlog_files()) == 1

@@ -1,7 +1,7 @@
-"""Folds decoded changes into tables without Spark: what the codec says the tables hold.
+"""Applies decoded changes to tables without Spark, to check the codec's output.
 
-VARIANT values are read by PySpark's own reader. Every before image is held against the row as it was: an image that
-differs is a fault even if the end result is right.
+VARIANT values are read by PySpark's own reader. Every before image is compared with the row before the change: a
+difference is a fault even if the final result is correct.
 """
 
 import decimal
@@ -75,7 +75,7 @@ def image_of(value: bytes, metadata: bytes) -> Image | None:
 
 @dataclass
 class Tables:
-    """Tables by name, their rows by `key` (the table's key columns); prepared XA changes wait for their verdict."""
+    """Tables by name, rows by `key` (the table's key columns); prepared XA changes wait for commit or rollback."""
 
     keys: Callable[[Name], Sequence[str]]
     rows: dict[Name, dict[tuple[Any, ...], Image]] = field(default_factory=dict)
@@ -131,12 +131,12 @@ def _frozen(value: Any) -> Any:
 
 
 def same_value(left: Any, right: Any) -> bool:
-    """Two decoded values are the same, a float being one by its bits."""
+    """Whether two decoded values are equal."""
     return (left is None) == (right is None) and left == right
 
 
 def replay_differences(server: Server, database: str, table: str, state: Tables) -> list[Difference]:
-    """What the replayed tables and the source do not agree on; odd dates compare as their text."""
+    """The differences between the replayed tables and the source; odd dates compare as their text."""
     columns, keys = source_columns(server, database, table)
     at = [[column.name for column in columns].index(key) for key in keys]
     wanted = {
@@ -159,7 +159,7 @@ def _agrees(column: SourceColumn, value: Any, row: Image) -> bool:
     if isinstance(value, Document):
         return column.name in row and same_as_document(decoded, parse_document(value.text))
     if value is None:
-        # In a JSON column an absent field is SQL's NULL, a null JSON's.
+        # In a JSON column an absent field is SQL NULL, a null is JSON null.
         return decoded is None and (column.type != "json" or column.name not in row)
     return decoded is not None and bool(as_source(decoded, column.type) == value)
 
@@ -176,7 +176,7 @@ def as_source(value: Any, kind: str) -> Any:
 
 
 def same_as_document(decoded: Any, document: Any) -> bool:
-    """A decoded JSON value says what the source's text does; `document` is parsed with exact numbers."""
+    """Whether a decoded JSON value equals the source's document, which is parsed with exact numbers."""
     return same_document(plain(decoded), document)
 
 

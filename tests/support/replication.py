@@ -1,11 +1,11 @@
-"""A second server with the same GTID history as the first, and the change from one to the other."""
+"""A replica with the GTID history of its primary, and the failover to it."""
 
 from tests.support.relaying import wait_until
 from tests.support.servers import Server
 
 
 def follow(replica: Server, primary: Server) -> None:
-    """Replicate all of the primary's log, from its begin; the replica needs `log_slave_updates`."""
+    """Replicate all of the primary's log, from its beginning; the replica needs `log_slave_updates`."""
     primary.execute(
         "SET SESSION sql_log_bin = 0", "CREATE USER 'r'@'%' IDENTIFIED BY 'r'", "GRANT ALL ON *.* TO 'r'@'%'"
     )
@@ -19,7 +19,7 @@ def follow(replica: Server, primary: Server) -> None:
 
 
 def promote(replica: Server, primary: Server) -> None:
-    """Wait until the replica has all that the primary has, then follow no more."""
+    """Wait until the replica has caught up with the primary, then stop replication."""
     expected = primary.position()[2]
     wait_until(lambda: replica.position()[2] == expected)
     replica.execute("STOP SLAVE")

@@ -1,4 +1,4 @@
-"""A made-up report of a busy day, for the page alone."""
+"""A made-up report of a busy day, for tests of the page."""
 
 import math
 from datetime import datetime, timedelta, timezone
@@ -32,7 +32,7 @@ TABLES = (
 
 
 def busy_report() -> Report:
-    """Twenty-four hours of a shop with two servers: load by day, a check that fails, a stop at noon."""
+    """Twenty-four hours of a shop with two servers: load during the day, a failing check, a stop at noon."""
     window = Window(UNTIL - timedelta(hours=24), UNTIL, timedelta(hours=24))
     starts = stretches_of(window.since, window.until).starts
     return Report(

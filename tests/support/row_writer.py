@@ -1,6 +1,6 @@
-"""Writes row images and the table maps that describe them, from the formats' descriptions: the codec's opposite.
+"""Writes row images and their table maps, from the formats' descriptions: the inverse of the codec.
 
-A `Family` is a column of one type with a strategy for its values: (bytes in the image, what VARIANT holds of it).
+A `Family` is a column of one type with a strategy for its values: (bytes in the image, value in VARIANT).
 """
 
 import struct
@@ -25,11 +25,11 @@ class Family(NamedTuple):
 
     Attributes:
         code, metadata: in the table map.
-        values: of a row that is not NULL.
-        unsigned: None for what is no number.
-        collation: of a text; 0 for other columns.
+        values: those that are not NULL.
+        unsigned: None if the type is not a number.
+        collation: of a text; 0 for other types.
         members: of an enum or set.
-        is_json: NULL leaves the field out.
+        is_json: NULL omits the field.
     """
 
     code: int
@@ -73,7 +73,7 @@ def _decimal(number: int, precision: int, scale: int) -> Value:
 
 
 def _fraction(micros: int, precision: int) -> tuple[int, bytes, str]:
-    """The microseconds that so many digits hold, as they are stored, and as text."""
+    """The microseconds at this precision, their stored bytes, and their text."""
     size = (precision + 1) // 2
     micros -= micros % 10 ** (6 - precision)
     text = f".{micros:06d}"[: precision + 1] if precision else ""
@@ -81,7 +81,7 @@ def _fraction(micros: int, precision: int) -> tuple[int, bytes, str]:
 
 
 def moment(precision: int) -> Family:
-    """DATETIME: any of the calendar, and MySQL's zero."""
+    """DATETIME: any valid one, and MySQL's zero."""
 
     def value(at: datetime) -> Value:
         micros, raw, _ = _fraction(at.microsecond, precision)
@@ -97,7 +97,7 @@ def moment(precision: int) -> Family:
 
 
 def instant(precision: int) -> Family:
-    """TIMESTAMP: seconds of 32 bits."""
+    """TIMESTAMP: 32-bit seconds."""
 
     def value(micros: int) -> Value:
         seconds, rest = divmod(micros, 1_000_000)
@@ -109,7 +109,7 @@ def instant(precision: int) -> Family:
 
 
 def duration(precision: int) -> Family:
-    """TIME: up to 838 hours, of both signs; VARIANT holds its text."""
+    """TIME: up to 838 hours, of either sign; VARIANT has its text."""
 
     def value(found: tuple[int, int, bool]) -> Value:
         seconds, micros, negative = found
@@ -166,13 +166,13 @@ def text(collation: int, codec: str, *, long: bool = False, alphabet: st.SearchS
 
 
 def binary(width: int) -> Family:
-    """A BLOB whose length has so many bytes."""
+    """A BLOB with a length of this many bytes."""
     raw = st.binary(max_size=80).map(lambda found: (_sized(width, found), found))
     return Family(252, bytes((width,)), raw, collation=_BINARY)
 
 
 def padded(size: int) -> Family:
-    """BINARY(size): the log leaves out the NULs at its end."""
+    """BINARY(size): the log omits trailing NUL bytes."""
     raw = st.binary(max_size=size).map(lambda found: (_sized(1, found.rstrip(b"\0")), found.ljust(size, b"\0")))
     return Family(254, bytes((254, size)), raw, collation=_BINARY)
 
@@ -265,5 +265,5 @@ def bitmap(flags: Sequence[bool]) -> bytes:
 
 
 def image(values: Sequence[Value | None]) -> bytes:
-    """A row image of the columns that it has; None is NULL."""
+    """A row image of the columns that are present; None is NULL."""
     return bitmap([value is None for value in values]) + b"".join(value[0] for value in values if value is not None)

@@ -1,4 +1,4 @@
-"""The log of two sources with shards, in memory: what the sink reads of bronze, without Spark."""
+"""The in-memory log of two sources with shards: stands in for bronze as the sink reads it, without Spark."""
 
 import random
 from collections import defaultdict
@@ -44,7 +44,7 @@ def at(offset: int) -> Position:
 
 @dataclass(frozen=True)
 class Logged:
-    """A row change; `values` are those of its structure's columns."""
+    """A row change; `values` are in the order of its structure's columns."""
 
     position: Position
     act: Act
@@ -54,12 +54,12 @@ class Logged:
 
 @dataclass
 class Shard:
-    """A shard as it is at its source.
+    """The state of a shard at its source.
 
     Attributes:
-        structures: where each begins, and its columns.
+        structures: where each starts, and its columns.
         rows: by key: column → value.
-        written: its row changes, by the number of the structure.
+        written: its row changes, by structure number.
     """
 
     name: TableName
@@ -88,7 +88,7 @@ class Snapshot:
 
 @dataclass
 class MemoryLog:
-    """A source's log, as `BronzeLog`: its shards are written to by `change` and `alter`."""
+    """A source's log that stands in for `BronzeLog`; `change` and `alter` write to its shards."""
 
     source_id: str
     shards: dict[TableName, Shard]
@@ -139,7 +139,7 @@ class MemoryLog:
         }
 
     def snapshot(self, shard: Shard, changes: int = 0) -> None:
-        """An ad-hoc snapshot reads a shard, while it makes some changes: its rows may have them already."""
+        """An ad-hoc snapshot reads a shard during some changes: its rows already contain them."""
         self.offset += 100
         position, epoch = at(self.offset), -1 - len(self.snapshots)
         for _ in range(changes):
@@ -244,11 +244,11 @@ class MemoryReader(SliceReader):
 
 @dataclass(frozen=True)
 class Task:
-    """A task whose shards all go to the table `t` of a database of the target.
+    """A task whose shards are all routed to the table `t` of a target database.
 
     Attributes:
-        shards: without a mode they are not coordinated.
-        extracted: the table gets a column with the shard's schema: its rows can be told apart.
+        shards: not coordinated if the mode is None.
+        extracted: the table has a column with the shard's schema, which distinguishes the rows.
     """
 
     target: str
@@ -288,7 +288,7 @@ def use(sink: Sink, log: MemoryLog) -> None:
 
 
 def union_of(server: Server, database: str, logs: list[MemoryLog]) -> list[str]:
-    """How a table of the target differs from the union of its shards."""
+    """The differences between a target table and the union of its shards."""
     found = []
     for shard in (shard for log in logs for shard in log.shards.values()):
         names = [column.name for column in shard.schema.columns]

@@ -23,7 +23,7 @@ def rules(route=ROUTE, **more):
 
 
 class Shards:
-    """A changelog whose tables are routed."""
+    """A changelog with routed tables."""
 
     def __init__(self, spark, lakehouse, *tables, key=("id",), **options):
         self.log = Changelog(spark, lakehouse)

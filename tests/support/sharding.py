@@ -1,4 +1,4 @@
-"""Scenarios of shard merge: statements on four shards of two servers, followed by one task, many scenarios at once."""
+"""Shard merge scenarios: statements on four shards of two servers; one task runs many scenarios at once."""
 
 import os
 import threading
@@ -32,10 +32,10 @@ CASES = Path(__file__).parent.parent / "golden" / "sharding" / "cases.txt"
 SHARDS = (1, 2, 3, 4)
 MODES = ("pessimistic", "optimistic")
 NOT_A_UNION = {"same_keys_in_all_shards", "moves_between_shards", "default_differs"}
-"""The sink's target has one row for a key, and one default for a column."""
+"""The target is not the union here: it has one row per key and one default per column."""
 BY_HAND = {"unlock_skip", "conflicting_orders_by_hand", "one_statement_or_two_by_hand", "types_conflict_by_hand"}
 NEVER_ALL = {"rename_there_and_back", "a_shard_of_each_kind", "drop_and_add_again_at_once"}
-"""Silver holds these at once because it distinguishes the rows of the shards; the target does not."""
+"""Silver can hold these at once because it distinguishes the rows of the shards; the target cannot."""
 WITHOUT_SINK = NOT_A_UNION | BY_HAND | NEVER_ALL
 TASK = "shards"
 BEGIN = "CREATE TABLE t (id INT PRIMARY KEY, v INT, w VARCHAR(40))"
@@ -76,11 +76,11 @@ def read_cases(mode: str) -> list[Case]:
 
 @dataclass
 class ShardMerge:
-    """Scenarios on two servers, each with a merged table of its own, in one task.
+    """Scenarios on two servers, each with its own merged table, in one task.
 
     Attributes:
-        servers: of shards 1 and 2, and of the others.
-        each: apply everything after every single step.
+        servers: of shards 1 and 2, and of the other shards.
+        each: apply after every single step.
         target: the server of the task's sink; None: no sink.
     """
 
@@ -97,7 +97,7 @@ class ShardMerge:
         self._prefix = self.servers[0].fresh_database("s")
 
     def play(self) -> None:
-        """Carry out every scenario to its end; raises AssertionError where locks are not as they should be."""
+        """Run every scenario to its end; raises AssertionError if locks are not as expected."""
         self.begin()
         self.run()
         for phase in zip_longest(*(self._phases(case) for case in self.cases), fillvalue=()):
@@ -108,7 +108,7 @@ class ShardMerge:
         self.run()
 
     def begin(self) -> None:
-        """Make all shards, with some rows, and the spec."""
+        """Create all shards, with some rows, and the spec."""
         for case in self.cases:
             self._shards[case.name] = set()
             for shard in SHARDS:
@@ -118,7 +118,7 @@ class ShardMerge:
         self.write_spec()
 
     def create(self, case: Case, shard: int) -> None:
-        """Have a database for a shard, which takes part from now on."""
+        """Create a shard's database; the shard is compared from now on."""
         self._execute(case, shard, f"CREATE DATABASE IF NOT EXISTS {self.database(case, shard)}", database=False)
         self._shards[case.name].add(shard)
 
@@ -128,7 +128,7 @@ class ShardMerge:
             self._execute(case, shard, statement)
 
     def under_load(self, case: Case) -> AbstractContextManager[None]:
-        """Shards 1 to 4 of a scenario keep changing meanwhile."""
+        """Change shards 1 to 4 of a scenario during the block."""
 
         def write(over: threading.Event) -> None:
             while not over.wait(0.2):
@@ -139,7 +139,7 @@ class ShardMerge:
 
     @contextmanager
     def process(self) -> Iterator[TaskProcess]:
-        """`dmdelta run` in a process of its own, without an end."""
+        """`dmdelta run` in its own process, until the end of the block."""
         process = TaskProcess(_Written(self.folder, self.servers[0], ""), "run", ())
         try:
             yield process
@@ -157,13 +157,13 @@ class ShardMerge:
         return int(rows)
 
     def assert_merged(self, spark: SparkSession) -> None:
-        """Each merged table is the union of its shards, and no lock is left."""
+        """Check that each merged table is the union of its shards, and that no lock remains."""
         found = [f"{case.name}: {line}" for case in self.cases for line in self._differences(spark, case)]
         assert not found, f"{len(found)} differences:\n" + "\n".join(found[:30])
         assert self.locks() == []
 
     def assert_sunk(self) -> None:
-        """Each table of the sink's target is the union of the shards."""
+        """Check that each table of the sink's target is the union of its shards."""
         found = [f"{case.name}: {line}" for case in self.cases for line in self._target_differences(case)]
         assert not found, f"{len(found)} differences:\n" + "\n".join(found[:30])
 
@@ -171,7 +171,7 @@ class ShardMerge:
         return list(list_locks(open_task(load_spec(self.spec), writing=False)))
 
     def run(self, code: int = 0) -> None:
-        """`dmdelta run --until-caught-up` in this process, which ends with `code`."""
+        """`dmdelta run --until-caught-up` in this process; its exit code must be `code`."""
         assert execute(["run", str(self.spec), "--until-caught-up"]) == code
 
     @property
@@ -183,7 +183,7 @@ class ShardMerge:
         return Lakehouse(root=str(self.folder / "lake"))
 
     def write_spec(self, **more: object) -> None:
-        """One route a scenario: its databases on both servers go to one table."""
+        """One route per scenario: its databases on both servers are routed to one table."""
         sources = [
             {
                 "source-id": f"s{number}",
@@ -277,10 +277,10 @@ class ShardMerge:
         return f"{self._prefix}_{self.cases.index(case):02d}_{shard}"
 
     def _target_differences(self, case: Case) -> list[str]:
-        """What the target's table is not as the union of the shards."""
+        """The differences between the target's table and the union of the shards."""
         assert self.target is not None
         shards = [(self.server(shard), self.database(case, shard), "t") for shard in sorted(self._shards[case.name])]
-        # The target keeps the rows of a shard that is dropped or truncated, as DM's does.
+        # The target keeps the rows of a dropped or truncated shard, as in DM.
         emptied = any(word in step for phase in case.phases for step in phase for word in ("TRUNCATE", "DROP TABLE"))
         return union_differences(shards, self.target, self.merged, case.name, counted=not emptied)
 
@@ -304,20 +304,20 @@ class ShardMerge:
 
 
 class _Written(Task):
-    """A task whose spec is written already."""
+    """A task whose spec is already written."""
 
     def write_spec(self) -> Path:
         return self.spec
 
 
 def environment(merge: ShardMerge) -> AbstractContextManager[object]:
-    """What commands on the task need of the environment."""
+    """Set the environment variables that commands on the task need."""
     passwords = {f"{PASSWORD_VARIABLE}_{number}": server.password for number, server in enumerate(merge.servers, 1)}
     return patch.dict(os.environ, passwords)
 
 
 def wait_until(holds: Callable[[], bool], seconds: float) -> None:
-    """Ask until it holds; raises AssertionError if it does not in time."""
+    """Poll until the condition holds; raises AssertionError if it does not in time."""
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, f"it did not come about in {seconds} s"

@@ -1,7 +1,7 @@
-"""A small shop: its tables and a seeded clerk that works in it, one transaction a step.
+"""A small shop: its tables, and a seeded clerk that writes one transaction per step.
 
-Every lane (a clerk's number) owns its own key range, so clerks in parallel threads never wait for each other's rows,
-and the same seed and lane make the same statements.
+Each lane (a clerk's number) has its own key range, so clerks in parallel threads never wait for each other's rows,
+and the same seed and lane produce the same statements.
 """
 
 import json
@@ -54,10 +54,10 @@ KEYLESS = {
 
 
 class Clerk:
-    """Works in one lane of the shop through one cursor; the connection must not be in autocommit mode.
+    """Writes to one lane of the shop through one cursor; the connection must not be in autocommit mode.
 
     Attributes:
-        transactions, rows: what was committed so far; `rows` counts row changes.
+        transactions, rows: committed so far; `rows` counts row changes.
     """
 
     def __init__(self, cursor: Cursor, seed: int, lane: int = 0, *, keyless: bool = False) -> None:
@@ -88,11 +88,11 @@ class Clerk:
             self._steps[self.view_pages] = 3
 
     def go_on(self, cursor: Cursor) -> None:
-        """Through another connection: the last one was lost between two transactions."""
+        """Use another connection: the previous one was lost between transactions."""
         self._cursor = cursor
 
     def open_shop(self, customers: int = 5, products: int = 8) -> None:
-        """The first rows, which the other steps build on."""
+        """Write the first rows, which the other steps build on."""
         for _ in range(customers):
             self.join()
         for _ in range(products):
@@ -236,7 +236,7 @@ class Clerk:
         self._commit()
 
     def leave(self) -> None:
-        """A customer leaves, and is written and deleted again in one transaction."""
+        """A customer is updated and deleted in one transaction."""
         if len(self._customers) > 3:
             gone = self._customers.pop(self._random.randrange(len(self._customers)))
             self._run("UPDATE customers SET notes = 'leaving', tier = 'basic' WHERE id = %s", (gone,))
@@ -244,7 +244,7 @@ class Clerk:
         self._commit()
 
     def view_pages(self) -> None:
-        """Equal rows in a table without a key; sometimes one of several equal rows changes or goes."""
+        """Equal rows in a table without a key; sometimes one of several equal rows is updated or deleted."""
         pick = self._random
         view = (f"/l{self._lane}/p{pick.randrange(4)}", self._maybe(pick.randrange(3)), _OPENED)
         self._run_many("INSERT INTO page_views VALUES (%s,%s,%s)", [view, view])

@@ -1,4 +1,4 @@
-"""A log and ad-hoc snapshots for the sink, made by hand: what it reads without bronze and without Spark."""
+"""A handmade log and ad-hoc snapshots for the sink, without bronze and without Spark."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any

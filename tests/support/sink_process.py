@@ -1,6 +1,6 @@
-"""A sink in a process of its own, over what Spark has made of bronze before: up in a second, so that it can be killed.
+"""A sink in its own process, on changes that Spark has already read from bronze: starts fast, can be killed.
 
-`python -m tests.support.sink_process FILE` executes the recorded changes of `FILE` (a pickled `Recorded`) to the end.
+`python -m tests.support.sink_process FILE` executes all recorded changes of `FILE` (a pickled `Recorded`).
 """
 
 import pickle
@@ -23,7 +23,7 @@ NOTHING = ExecutedEvents()
 
 @dataclass(frozen=True)
 class Recorded:
-    """A range of bronze as the sink sees it: its survey, and each table's changes under each structure."""
+    """A range of bronze as the sink reads it: its survey, and each table's changes by structure."""
 
     survey: Survey
     tables: list[tuple[Rows, TableChanges]]
@@ -61,7 +61,7 @@ class RecordedReader:
 
 
 def record_range(reader: SliceReader, begin: Position, end: Position) -> tuple[Survey, list[tuple[Rows, TableChanges]]]:
-    """What a range holds, read by Spark once; the target's tables are there and stay."""
+    """Read a range once with Spark; the target's tables exist and do not change."""
     survey = reader.log.survey(begin, end)
     tables = []
     for rows in merged_rows(survey.rows):
@@ -71,7 +71,7 @@ def record_range(reader: SliceReader, begin: Position, end: Position) -> tuple[S
 
 
 def run(recorded: Recorded, run_id: str) -> Sink:
-    """Execute all of it."""
+    """Execute the whole range."""
     source = replace(recorded.source, run=run_id)
     sink = open_sink(None, source, recorded.settings, recorded.survey.end)  # type: ignore[arg-type]
     sink.statements.log = RecordedLog(recorded.survey)  # type: ignore[assignment]

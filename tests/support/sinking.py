@@ -33,7 +33,7 @@ SOURCE = "s1"
 
 
 def target_of(server: Server | TidbServer) -> TargetServer:
-    """The sink's way to a test server: an account that may do everything."""
+    """The sink's settings for a test server: an account with all privileges."""
     if server.flavor == "tidb":
         return TargetServer(server.host, server.port, "root", "", tidb=True)
     server.execute(
@@ -43,7 +43,7 @@ def target_of(server: Server | TidbServer) -> TargetServer:
 
 
 def sink_section(target: Server | TidbServer, metadata: str) -> dict[str, object]:
-    """The section of a spec that names a test server as the target; `metadata` is the schema of the sink's tables."""
+    """The `sink` section of a spec for a test server as target; `metadata` is the schema of the sink's tables."""
     server = target_of(target)
     kind = "tidb" if server.tidb else "mysql"
     section = {"kind": kind, "host": server.host, "port": server.port, "user": server.user}
@@ -52,7 +52,7 @@ def sink_section(target: Server | TidbServer, metadata: str) -> dict[str, object
 
 @dataclass(frozen=True)
 class Ended:
-    """How a run ended: whether it came to bronze's end, and what safe mode it had."""
+    """How a run ended: whether it reached bronze's end, and its safe mode."""
 
     finished: bool
     metrics: SinkMetrics
@@ -65,7 +65,7 @@ class Sinking:
 
     Attributes:
         settings: of the sinks that are opened from now on.
-        bucket: bytes of the log in a slice; None: as usual.
+        bucket: bytes of the log in a slice; None: the default.
     """
 
     spark: SparkSession
@@ -84,19 +84,19 @@ class Sinking:
         self.rules = replace(self.rules, source_id=SOURCE, allow_list=allowed)
 
     def land(self) -> None:
-        """Bring the source's log to bronze."""
+        """Land the source's log in bronze."""
         archive = record(self.source, self.folder / "archive")
         self.pipeline.catch_up(archive, SOURCE, self.databases, self.source.flavor, apply_to=())
 
     def bounds(self) -> tuple[Position, Position]:
-        """Where bronze begins and ends."""
+        """The positions where bronze begins and ends."""
         landing = SourceContext(self.pipeline.lakehouse, TASK, SOURCE, "test", self.source.flavor, self.rules)
         landed = newest_landed(self.spark, landing)
         assert landed is not None
         return replace(landed.end, offset=4, binlog_file="binlog.000001"), landed.end
 
     def transactions(self, begin: Position, end: Position, every: int) -> list[Cut]:
-        """Where each so manieth transaction begins."""
+        """The start of every `every`-th transaction."""
         rows = self.pipeline.bronze(SOURCE).where(f"seq >= {begin.seq} AND seq < {end.seq} AND gtid IS NOT NULL")
         firsts = sorted(
             (row["at"]["seq"], row["at"]["binlog_file"], row["at"]["binlog_pos"])
@@ -108,7 +108,7 @@ class Sinking:
         return [Cut(Position(end.epoch, file, offset), True) for _, file, offset in firsts[::every]]
 
     def run(self, *, slices: int | None = None) -> Ended:
-        """Open a sink, execute all that is in bronze, or as many slices of it, end it."""
+        """Open a sink, execute all of bronze, or this many slices of it, and end it."""
         self.runs += 1
         begin, end = self.bounds()
         rules = replace(self.rules)
@@ -128,7 +128,7 @@ class Sinking:
 
 
 def table_differences(source: Server, target: Server, database: str, table: str) -> list[str]:
-    """What differs between the same table on two servers, by the text and bytes of every value."""
+    """The differences between the same table on two servers, by the text and bytes of every value."""
     columns, _ = source_columns(source, database, table)
     rows = [rows_of_table(server, database, table, columns) for server in (source, target)]
     missing = [f"{table} missing: {row}" for row in sorted(rows[0] - rows[1], key=str)]
@@ -139,11 +139,11 @@ def table_differences(source: Server, target: Server, database: str, table: str)
 def union_differences(
     shards: Sequence[tuple[Server, str, str]], target: Server, database: str, table: str, *, counted: bool = True
 ) -> list[str]:
-    """What a merged table of the target lacks of its shards, by each shard's own columns, and whether it has more.
+    """Rows of shards that are missing in the target's merged table, by each shard's own columns, and a wrong row count.
 
     Args:
         shards: the server, database and table of each.
-        counted: the target has no other rows.
+        counted: check that the target has no other rows.
     """
     found, total = list[str](), 0
     for server, schema, name in shards:
@@ -171,7 +171,7 @@ def rows_of_table(
 
 
 def _plain(row: Sequence[Any], json_at: list[int]) -> Iterator[object]:
-    """Documents in one form: servers write keys in other orders, numbers in other digits, and with and without blanks."""
+    """Normalize documents: servers differ in the order of keys, the notation of numbers, and spaces."""
     for number, value in enumerate(row):
         parsed = number in json_at and value is not None
         yield repr(_canonical(parse_document(value))) if parsed else value
@@ -196,7 +196,7 @@ def _selected(column: SourceColumn) -> str:
     if column.type in {"char", "varchar", "text", "tinytext", "mediumtext", "longtext", "enum", "set"}:
         return f"HEX(CONVERT({name} USING utf8mb4))"
     if column.type in INTEGERS:
-        return name  # not as text: of ZEROFILL only MySQL's has zeros
+        return name  # not as text: only MySQL pads ZEROFILL columns
     if column.type in {"date", "datetime", "timestamp", "time", "decimal", "year", "json"}:
         return f"CAST({name} AS CHAR)"
     return f"HEX({name})"

@@ -15,7 +15,7 @@ from tests.support.servers import Server
 
 
 def read_rows(server: Server, schema: TableSchema) -> Iterator[Image]:
-    """All rows of a table, read as one chunk, whose columns are the same ones read by themselves."""
+    """All rows of a table, read as one chunk; checks that reading by column gives the same values."""
     images, columns = RowReader(schema), ColumnReader(schema)
     for read in read_chunk(endpoint_of(server), Chunk(1, schema), server.flavor):
         if isinstance(read, RowPackets):
@@ -32,7 +32,7 @@ def read_rows(server: Server, schema: TableSchema) -> Iterator[Image]:
 
 
 def _alone(reader: ColumnReader, place: int, number: int, column: Column) -> Any:
-    """A column's value as it is read past bronze."""
+    """A column's value, read as when bypassing bronze."""
     value = reader.columns[place][number]
     if value is None:
         return None
@@ -42,7 +42,7 @@ def _alone(reader: ColumnReader, place: int, number: int, column: Column) -> Any
 
 
 def snapshot_differences(server: Server, database: str, table: str, state: Tables) -> list[Difference]:
-    """What the snapshot of a table and the replayed log do not agree on, type by type; documents compare as values."""
+    """The differences between a table's snapshot and the replayed log, including types; documents compare as values."""
     (schema,) = (found for found in structures_of(server, database) if found.table == table)
     documents = {column.name for column in schema.columns if column.type == "json"}
     read = {row["id"]: row for row in read_rows(server, schema)}
@@ -58,6 +58,6 @@ def snapshot_differences(server: Server, database: str, table: str, state: Table
 
 
 def _same(read: Any, logged: Any, *, document: bool) -> bool:
-    if document:  # its text does not tell decimals from doubles, nor dates from strings
+    if document:  # its text does not distinguish decimals from doubles, or dates from strings
         return same_as_document(logged, plain(read))
     return type(read) is type(logged) and bool(read == logged)

@@ -1,6 +1,6 @@
-"""Recorded states of a task: what a release has written, and what silver is to be once the rest of the log has come.
+"""Recorded states of a task: what a release has written, and the expected silver after the rest of the log.
 
-The task is in a folder of its own, with a spec of relative paths, so that it can be laid down anywhere.
+The task has its own folder, and a spec with relative paths, so that it can be unpacked anywhere.
 """
 
 import json
@@ -18,12 +18,12 @@ from dmdelta.model.segment import MAGIC
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURES = ROOT / "tests" / "fixtures"
 BINLOGS = FIXTURES / "state-binlogs"
-"""The log that the recorded states are of: a shop on MySQL 8.0, as an earlier quickstart had it. It never changes."""
+"""The log of the recorded states: a shop on MySQL 8.0, from an earlier quickstart. It never changes."""
 FIRST, SECOND = "binlog.000001", "binlog.000002"
 EXPECTED = "expected.json"
 TASK = "upgrade"
 FAILED_BY = "the recorder"
-"""What the task says of itself."""
+"""The text in the task's recorded failure."""
 SPEC = f"""\
 name: {TASK}
 sources:
@@ -54,7 +54,7 @@ class State:
         (self.folder / "task.yml").write_text(SPEC)
 
     def log_has_grown_to(self, share: float) -> None:
-        """The log's first file up to a commit there, as if it were still written; whole, with the second one, at 1."""
+        """Write the log's first file up to a commit, as if it were still growing; at 1, both files completely."""
         whole = (BINLOGS / FIRST).read_bytes()
         at, kind = len(MAGIC), EventType.FORMAT_DESCRIPTION
         while at < len(whole) and (at < len(whole) * share or kind != EventType.XID):
@@ -70,7 +70,7 @@ class State:
         return {table: self._rows(spark, self.lakehouse.silver("shop", table)) for table in tables}
 
     def changes(self, spark: SparkSession) -> list[str]:
-        """Bronze's rows as text, in order; not when they landed."""
+        """Bronze's rows as text, in order, without their landing times."""
         return self._rows(spark, self.lakehouse.bronze)
 
     def _rows(self, spark: SparkSession, table: str) -> list[str]:
@@ -79,7 +79,7 @@ class State:
 
 
 def pack(state: State, archive: Path) -> None:
-    """The folder as an archive; who made it is not in it."""
+    """Pack the folder into an archive, without owner and times."""
 
     def nobody(member: tarfile.TarInfo) -> tarfile.TarInfo:
         member.uid = member.gid = member.mtime = 0
@@ -91,7 +91,7 @@ def pack(state: State, archive: Path) -> None:
 
 
 def lay_down(archive: Path, folder: Path) -> tuple[State, dict[str, list[str]]]:
-    """A recorded state in a folder, and what its silver is to be in the end. Its files are as of now: Delta forgets old ones."""
+    """Unpack a recorded state; returns it and the expected final silver. File times are set to now (expiry)."""
 
     def fresh(member: tarfile.TarInfo, path: str) -> tarfile.TarInfo | None:
         return tarfile.data_filter(member.replace(mtime=time.time()), path)

@@ -1,4 +1,4 @@
-"""Statuses of tasks, as a running task answers them."""
+"""Task statuses, as a running task reports them."""
 
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -9,7 +9,7 @@ AT = datetime(2026, 11, 21, 10, 0, 0, tzinfo=timezone.utc)
 
 
 def source(**fields: Any) -> SourceStatus:
-    """A source that streams."""
+    """A streaming source."""
     position = "1/binlog.000042:{}".format
     known: dict[str, Any] = {
         "source_id": "shop-primary",
@@ -32,7 +32,7 @@ def source(**fields: Any) -> SourceStatus:
 
 
 def table(name: str, **fields: Any) -> TableStatus:
-    """A table that follows."""
+    """A table in the phase `following`."""
     known: dict[str, Any] = {
         "source_id": "shop-primary",
         "table": name,

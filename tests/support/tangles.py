@@ -1,5 +1,5 @@
-"""A seeded workload that is hard to execute in parallel: keys that change, unique values that rows take over from each
-other, rows that go and come again, tables without a key, transactions over several tables, statements in between.
+"""A seeded workload that is hard to execute in parallel: key changes, unique values that move between rows, deleted and
+reinserted rows, tables without a key, transactions over several tables, statements in between.
 """
 
 import random
@@ -19,7 +19,7 @@ _LOGINS = [f"user{number}" for number in range(30)]
 
 
 class Tangler:
-    """Works through one cursor of a connection without autocommit."""
+    """Writes through one cursor of a connection without autocommit."""
 
     def __init__(self, connection: Any, seed: int, *, statements: bool = True) -> None:
         self._connection = connection
@@ -29,7 +29,7 @@ class Tangler:
         self._added = 0
 
     def work(self, transactions: int) -> None:
-        """So many transactions; those that the server refuses are rolled back, as an application's would be."""
+        """Run this many transactions; statements that the server refuses are skipped, some transactions roll back."""
         for number in range(transactions):
             if self._statements and number % 25 == 24:
                 self._change_structure()

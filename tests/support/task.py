@@ -1,4 +1,4 @@
-"""A task of its own for a test: its spec on disk, the command line in a process, its tables."""
+"""A task for a test: its spec on disk, its commands in a process, its tables."""
 
 import contextlib
 import json
@@ -34,12 +34,12 @@ from tests.support.sinking import sink_section
 PASSWORD_VARIABLE = "DMDELTA_TEST_PASSWORD"
 _METRICS = re.compile(r'"url": "http://127\.0\.0\.1:(\d+)/metrics"')
 END_SECONDS = 120.0
-"""So long a run in this process may take to end."""
+"""Maximum seconds for a run in this process to end."""
 
 
 @dataclass
 class Task:
-    """A task over one source in a folder of its own."""
+    """A task with one source in its own folder."""
 
     folder: Path
     server: Server
@@ -47,18 +47,18 @@ class Task:
     name: str = "t"
     source_id: str = "s1"
     tables: tuple[str, ...] = ()
-    """The tables that take part; all of the database if empty."""
+    """The replicated tables; all of the database if empty."""
     mode: str = "incremental"
     settings: dict[str, object] = field(default_factory=dict)
     syncer: dict[str, object] = field(default_factory=dict)
     purge: dict[str, object] = field(default_factory=lambda: {"remain-space": 0})
-    """No segment goes because the machine's disk is nearly full."""
+    """No segment is purged because the machine's disk is nearly full."""
     jvm_options: str = JVM_OPTIONS
-    """Of its processes; a benchmark's have Java as users have it."""
+    """JVM options of its processes; benchmarks use the defaults."""
     lake: Path | None = None
     """Another task's lakehouse, for a second runner of the same task."""
     port: int | None = None
-    """Where the server is reached, if not where it listens."""
+    """The port to connect to, if not the server's own."""
 
     @property
     def spec(self) -> Path:
@@ -73,7 +73,7 @@ class Task:
         return self.folder / "relay"
 
     def write_spec(self) -> Path:
-        """The spec file; `settings` are laid over the defaults key by key."""
+        """Write the spec file; `settings` override the defaults key by key."""
         position = self.settings.get("meta")
         source: dict[str, object] = {
             "source-id": self.source_id,
@@ -109,8 +109,8 @@ class Task:
         return self.spec
 
     def start_here(self) -> None:
-        """Begin at the server's present position: older history is other tests' business."""
-        self.server.execute("FLUSH BINARY LOGS")  # a file of its own: whoever checks it reads no more
+        """Start at the server's current position: the history before it belongs to other tests."""
+        self.server.execute("FLUSH BINARY LOGS")  # a new file: checks read nothing before it
         file, offset, _ = self.server.position()
         self.settings["meta"] = {"binlog-name": file, "binlog-pos": offset}
 
@@ -121,11 +121,11 @@ class Task:
 
     @property
     def hangs(self) -> Path:
-        """It is there for as long as something hangs at a crash point; without it, it goes on."""
+        """A file that exists while a process hangs at a crash point; the process continues once it is removed."""
         return self.failpoint.with_name(self.failpoint.name + HANGS)
 
     def arm(self, point: CrashPoint, fault: str = "kill", nth: int = 1) -> None:
-        """Whichever process of the task passes `point` for the nth time from now on meets the fault there, once."""
+        """Inject a fault once, in the process of the task that passes `point` for the nth time from now on."""
         self.folder.mkdir(parents=True, exist_ok=True)
         fresh = self.failpoint.with_suffix(".new")
         fresh.write_text(f"{point.value}:{nth}={fault}")
@@ -133,7 +133,7 @@ class Task:
 
     @contextmanager
     def process(self, *arguments: str, command: str = "run") -> Iterator["TaskProcess"]:
-        """`dmdelta run` (or another command) in a process group of its own, gone at the end whatever happens."""
+        """`dmdelta run` (or another command) in its own process group, always killed at the end of the block."""
         process = TaskProcess(self, command, arguments)
         try:
             yield process
@@ -141,19 +141,19 @@ class Task:
             process.end()
 
     def catch_up(self, *arguments: str) -> None:
-        """Run until everything the server has now is in silver."""
+        """Run until everything that the server has now is in silver."""
         self.run("--until-caught-up", *arguments)
 
     def run(self, *arguments: str) -> None:
-        """`dmdelta run` in this process, whose Spark is warm, to its good end."""
+        """`dmdelta run` in this process, whose Spark is warm; it must succeed."""
         with self.environment():
             assert execute(["run", str(self.write_spec()), *arguments]) == 0
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """`dmdelta run` without an end in a thread of this process, whose Spark is warm, until the block ends."""
+        """`dmdelta run` in a thread of this process, whose Spark is warm, until the block ends."""
         stop = StopRequest()
-        configure(level=logging.WARNING)  # to this test's stderr: that of the test before is closed
+        configure(level=logging.WARNING)  # to this test's stderr: the previous test's is closed
         with self.environment(), ThreadPoolExecutor(1) as pool:
             ended = pool.submit(run_task, load_spec(self.write_spec()), RunOptions(), lambda _: None, stop)
             try:
@@ -163,11 +163,11 @@ class Task:
                 ended.result(END_SECONDS)
 
     def elsewhere(self) -> "Task":
-        """The same task on another machine: with a relay folder of its own, and the same lakehouse."""
+        """The same task on another machine: with its own relay folder, and the same lakehouse."""
         return replace(self, folder=self.folder / "elsewhere", lake=self.root)
 
     def environment(self) -> AbstractContextManager[object]:
-        """What commands on this task need of the environment, in this process."""
+        """Set the environment variables that commands on this task need, in this process."""
         return patch.dict(os.environ, {PASSWORD_VARIABLE: self.server.password, VARIABLE: f"@{self.failpoint}"})
 
 
@@ -221,11 +221,11 @@ class TaskProcess:
         return self._process.poll()
 
     def log(self) -> str:
-        """What it printed, the end of it."""
+        """The end of its output."""
         return self.whole_log()[-6000:]
 
     def whole_log(self) -> str:
-        """What it printed."""
+        """Its output."""
         return self._output.read_text(errors="replace")
 
     def wait(self, seconds: float) -> int:
@@ -236,7 +236,7 @@ class TaskProcess:
             raise AssertionError(f"still running after {seconds} s:\n{self.log()}") from None
 
     def relay_pid(self) -> int:
-        """The process id of the relay that works now."""
+        """The process id of the current relay."""
         folder = self._task.relay / self._task.source_id
         return int(json.loads((folder / "status.json").read_text())["pid"])
 
@@ -245,7 +245,7 @@ class TaskProcess:
         return self.whole_log().count(text)
 
     def wait_for(self, text: str, seconds: float = 90, times: int = 1) -> None:
-        """Wait until it has printed `text` so many times."""
+        """Wait until it has printed `text` this many times."""
         end = time.monotonic() + seconds
         while self.count(text) < times:
             assert self.poll() is None, f"ended before {text!r}:\n{self.log()}"
@@ -253,7 +253,7 @@ class TaskProcess:
             time.sleep(0.05)
 
     def figures(self) -> dict[str, list[Sample]]:
-        """What it tells Prometheus now: samples by name."""
+        """Its current Prometheus metrics: samples by name."""
         found = _METRICS.search(self.whole_log())
         assert found is not None, self.log()
         with closing(HTTPConnection("127.0.0.1", int(found.group(1)), timeout=60)) as connection:
@@ -265,12 +265,12 @@ class TaskProcess:
         self._process.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """SIGKILL to the runner alone: its relay and its JVM must end by themselves."""
+        """Send SIGKILL to the runner only: its relay and its JVM must end without a signal."""
         self._process.kill()
         self._process.wait()
 
     def end(self) -> None:
-        """Nothing of it is left."""
+        """Kill the whole process group."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()

@@ -1,4 +1,4 @@
-"""A command with a terminal as its stderr: what it shows there, and when."""
+"""Runs a command with a terminal as its stderr, and records what it shows there, and when."""
 
 import os
 import pty
@@ -11,17 +11,17 @@ from dataclasses import dataclass
 
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _STAGE = re.compile(r"[\u2800-\u28ff] (?P<stage>[^\u2800-\u28ff\r\n]*?) +\d+:\d\d:\d\d")
-"""A frame of rich's spinner, what it stands for, and the time. Several may follow each other on a line."""
+"""A frame of rich's spinner, its stage, and the time. A line may contain several."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a command showed; times are in seconds since its start.
+    """The output of a command; times are in seconds since its start.
 
     Attributes:
         code: its exit code.
         stdout, stderr: as text; stderr without control sequences.
-        first: when it showed anything; None: never.
+        first: when it first showed anything; None: never.
         stages: when it first showed each stage, in this order.
         ended: when it ended.
     """
@@ -37,10 +37,10 @@ class Shown:
 def on_terminal(
     command: Sequence[str], environment: Mapping[str, str], enough: Callable[[Mapping[str, float]], bool] | None = None
 ) -> Shown:
-    """Run a command to its end. Its stdout is a pipe, which holds 64 KiB.
+    """Run a command to its end. Its stdout is a pipe with a capacity of 64 KiB.
 
     Args:
-        enough: whether to terminate it, from the stages that it has shown so far.
+        enough: decides from the stages shown so far whether to terminate it.
     """
     shown, stages, began = b"", dict[str, float](), time.perf_counter()
     first: float | None = None
@@ -72,7 +72,7 @@ def on_terminal(
 
 
 def stages_of(shown: str) -> Iterator[str]:
-    """The stages in what a terminal showed, as often as each was shown."""
+    """The stages in a terminal's output, each as often as it was shown."""
     for found in _STAGE.finditer(shown):
         yield found["stage"]
 

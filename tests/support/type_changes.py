@@ -1,4 +1,4 @@
-"""Changes of a column's type, and values that are tricky for them, as SQL."""
+"""Changes of a column's type, and edge-case values for them, as SQL."""
 
 INTS = [
     "-129",

@@ -1,8 +1,8 @@
-"""The type matrix: per type family columns that take NULL, zero, the limits, typical and awkward values.
+"""The type matrix: columns per type family with NULL, zero, limits, typical and edge-case values.
 
-Families share a few tables (`Matrix`), because a table costs seconds and a column nothing; column `FAMILY__NAME` belongs
+Families share a few tables (`Matrix`), because a table costs seconds, a column nothing; column `FAMILY__NAME` belongs
 to its family. Row `k` holds each column's k-th value (`id` = k), cyclically; row 0 is all NULL. The update moves every
-column to its next value, so that values also appear as before images; the delete takes every second row.
+column to its next value, so that values are also in before images; the delete removes every second row.
 """
 
 import json
@@ -18,17 +18,17 @@ Columns = dict[str, tuple[str, Sequence[str]]]
 
 
 SQL_MODE = "ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION"
-"""Of the sessions that write: permissive, so that odd values are stored."""
+"""SQL mode of the writing sessions: permissive, so that odd values are stored."""
 TIME_ZONE = "+05:30"
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Some columns of one table of the matrix.
+    """Columns of one table of the matrix.
 
     Attributes:
-        extra: further column definitions that take no values (generated columns), with the columns' full names.
-        servers: where the family exists.
+        extra: further column definitions without values (generated columns), with the columns' full names.
+        servers: those that support the family.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """One table: the columns of its families."""
+    """One table, with the columns of its families."""
 
     table: str
     columns: Columns
@@ -62,7 +62,7 @@ class Matrix:
         return [f"{head}({', '.join([str(row), *self._values(row)])})" for row in range(self.height)]
 
     def updates(self) -> list[str]:
-        """Every row takes the next row's values, the last one NULLs."""
+        """Every row gets the next row's values, the last one NULLs."""
         statements = []
         for row in range(self.height):
             values = self._values((row + 1) % self.height)

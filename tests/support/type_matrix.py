@@ -17,13 +17,13 @@ from tests.support.type_families import FAMILIES, SQL_MODE, TIME_ZONE, Matrix, f
 
 @dataclass
 class MatrixRun:
-    """What came out.
+    """The results of a run.
 
     Attributes:
         inserted, changed: silver against the source after the inserts, after the updates and deletes.
-        decoded: the replayed codec output against the source at the end; odd dates as the text that bronze keeps.
+        decoded: the replayed codec output against the source at the end; odd dates as the text in bronze.
         read: the rows as a snapshot reads them against the replayed codec output at the end.
-        faults: before images that were not the row as it was.
+        faults: before images that differ from the row before the change.
     """
 
     inserted: list[Difference]
@@ -34,7 +34,7 @@ class MatrixRun:
     columns: dict[str, set[str]] = field(default_factory=dict)
 
     def of_family(self, found: list[Difference], family: str) -> list[str]:
-        """The differences that are a family's: of its columns, and of whole rows and tables that it lives in."""
+        """The differences of a family: in its columns, and in whole rows and tables that contain them."""
         assert self.columns[family], f"{family} was not written"
         return [str(one) for one in found if one.column is None or family_of(one.column) == family]
 
@@ -53,7 +53,7 @@ def family_names(server: str) -> list[str]:
 
 
 def run_type_matrix(server: Server, pipeline: Pipeline, folder: Path) -> MatrixRun:
-    """All families of a server, through codec, bronze and silver; character sets that silver has seen, by the codec alone."""
+    """All families of a server, through codec, bronze and silver; most character sets through the codec alone."""
     database, apart = server.fresh_database("types"), server.fresh_database("charsets")
     families = [family for family in FAMILIES if server.name in family.servers] + charset_families(server)
     landed = [table for table in matrices(families) if _in_silver(server, table)]
@@ -90,7 +90,7 @@ def run_type_matrix(server: Server, pipeline: Pipeline, folder: Path) -> MatrixR
 
 
 def _in_silver(server: Server, table: Matrix) -> bool:
-    """Silver holds text like any other text, whatever set it came from: one server's VARCHARs of every set prove it."""
+    """Text in silver does not depend on the source's character set: one server's VARCHARs of every set are enough."""
     return not table.table.startswith("charsets") or (server.name == "mysql80" and table.table == "charsets")
 
 

@@ -1,4 +1,4 @@
-"""Values of a source table as a client SELECTs them, brought to what silver promises to hold for each type."""
+"""Values of a source table as a client SELECTs them, converted to the documented values in silver."""
 
 import re
 import struct
@@ -16,7 +16,7 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class SourceColumn:
-    """A column as information_schema tells it; `type` is DATA_TYPE, `digits` NUMERIC_PRECISION."""
+    """A column from information_schema; `type` is DATA_TYPE, `digits` NUMERIC_PRECISION."""
 
     name: str
     type: str
@@ -24,7 +24,7 @@ class SourceColumn:
 
 
 def source_columns(server: Server, database: str, table: str) -> tuple[list[SourceColumn], list[str]]:
-    """All columns of a table, hidden and generated ones too, and the names of its primary key."""
+    """All columns of a table, including invisible and generated ones, and the names of its primary key."""
     where = "TABLE_SCHEMA = %s AND TABLE_NAME = %s"
     found = server.query(
         f"SELECT COLUMN_NAME, DATA_TYPE, COALESCE(NUMERIC_PRECISION, 0) FROM information_schema.COLUMNS WHERE {where} ORDER BY ORDINAL_POSITION",
@@ -38,14 +38,14 @@ def source_columns(server: Server, database: str, table: str) -> tuple[list[Sour
 
 
 def quoted(name: str) -> str:
-    """A name in a statement."""
+    """A quoted name for a statement."""
     return f"`{name.replace('`', '``')}`"
 
 
 def source_rows(
     server: Server, database: str, table: str, columns: list[SourceColumn], *, keep_odd: bool = False
 ) -> list[Row]:
-    """Every row in a UTC session, each value as silver must hold it; with `keep_odd` as bronze must: odd dates as text."""
+    """Every row in a UTC session, as expected in silver; with `keep_odd` as expected in bronze: odd dates as text."""
     chosen = ", ".join(_selected(column) for column in columns)
     readers = [_READERS.get(column.type, _as_is) for column in columns]
     with (
@@ -68,7 +68,7 @@ def _kept(text: Any, value: Any, keep_odd: bool) -> Any:  # noqa: FBT001
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A JSON value that equals another of the same meaning."""
+    """A JSON value that is compared by meaning."""
 
     text: str
 
@@ -80,7 +80,7 @@ class Document:
 
 
 _remembered = lru_cache(maxsize=1 << 16)
-"""Big tables repeat their values: each is read once."""
+"""Big tables repeat values: each is converted once."""
 _means_the_same = _remembered(same_text)
 
 
@@ -91,7 +91,7 @@ def _selected(column: SourceColumn) -> str:
     if column.type == "vector":
         return f"CAST({name} AS BINARY)"
     if column.type in {"float", "double"}:
-        # A float's text has six digits, a DOUBLE(M,D)'s has D decimals; as plain doubles they have all.
+        # A float's text has six digits, a DOUBLE(M,D)'s has D decimals; plain doubles have all digits.
         return f"{name} * 1e0"
     if column.type == "bit":
         return f"{name} + 0"
@@ -112,7 +112,7 @@ def _date(value: str, column: SourceColumn) -> date | None:
 
 @_remembered
 def _datetime(value: str, column: SourceColumn) -> datetime | None:
-    """None for what no calendar knows: zero dates and the like are NULL in silver."""
+    """None for invalid dates: zero dates and the like are NULL in silver."""
     try:
         return datetime.fromisoformat(_six_digits(value))
     except ValueError:

@@ -1,6 +1,6 @@
-"""A VARIANT reader of the tests' own, written from the Parquet VARIANT specification: the second opinion on the encoder.
+"""The tests' own VARIANT reader, written from the Parquet VARIANT specification: an independent check of the encoder.
 
-Strict: wrong widths, ids out of order or bytes left over are errors.
+Strict: wrong widths, ids out of order and trailing bytes are errors.
 """
 
 import struct
@@ -14,7 +14,7 @@ _LATEST = (datetime.max.replace(tzinfo=_EPOCH.tzinfo) - _EPOCH) // timedelta(mic
 
 
 class NoVariantError(Exception):
-    """The bytes are no VARIANT."""
+    """The bytes are not a valid VARIANT."""
 
 
 def read_keys(metadata: bytes) -> list[str]:
@@ -31,7 +31,7 @@ def read_keys(metadata: bytes) -> list[str]:
 
 
 def read_variant(value: bytes, metadata: bytes) -> Any:
-    """The Python value; decimals as Decimal, instants aware, times without zone naive."""
+    """The Python value; decimals as Decimal, instants as aware datetimes, times without zone as naive ones."""
     found, end = _read(value, 0, read_keys(metadata))
     if end != len(value):
         raise NoVariantError(f"{len(value) - end} bytes are left over")
@@ -63,7 +63,7 @@ def _primitive(data: bytes, at: int, kind: int) -> tuple[Any, int]:
         if kind == 11:
             return date(1970, 1, 1) + timedelta(days=number), at
         if kind in (12, 13):
-            if number > _LATEST:  # of a damaged year, up to 10081: Spark's timestamps go further than Python's
+            if number > _LATEST:  # a damaged year, up to 10081: Spark's timestamps exceed Python's
                 return number, at
             moment = _EPOCH + timedelta(microseconds=number)
             return (moment if kind == 12 else moment.replace(tzinfo=None)), at

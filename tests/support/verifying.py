@@ -1,4 +1,4 @@
-"""Recorded binlogs as `verify` sees them: bronze's rows, the log's events, and what is not covered."""
+"""Recorded binlogs as `verify` reads them: bronze's rows, the log's events, and what is not covered."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -117,7 +117,7 @@ def land_recordings(folder: Path, names: Sequence[str]) -> Path:
     for name in names:
         recorded = recording(name)
         source = task.landing_source(name, "mariadb" if name == "mariadb" else "mysql")
-        # What the schema tracker of a running task would know: only 5.7 names no columns.
+        # What the schema tracker of a running task would know: only 5.7 logs no column names.
         known = [StructureFrom(table, begin, schema) for table, (schema, *_) in recorded.known.items()]
         batch = plan_landing(list_segments(recorded.folder, name), None)
         assert batch is not None

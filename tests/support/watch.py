@@ -1,4 +1,4 @@
-"""Ends a process group when the process that asked for it is gone, however that one died.
+"""Kills a process group when the process that requested it has ended for any reason.
 
 Started as `python watch.py PARENT GROUP` by PARENT itself; ends with the group. A test that is killed cannot clean up.
 """

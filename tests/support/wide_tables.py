@@ -1,4 +1,4 @@
-"""Tables of very many columns: all kinds of types by turns, and statements that fill and change them."""
+"""Tables with very many columns of alternating types, and statements that fill and change them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class WideTable:
     """The table `wide` with a key `id` and nullable columns `c0001`, `c0002`, … of all types.
 
     Attributes:
-        columns: their number, the key included.
+        columns: their number, including the key.
     """
 
     engine: str
@@ -36,12 +36,12 @@ class WideTable:
 
     @property
     def create(self) -> str:
-        """The statement that makes it."""
+        """The statement that creates it."""
         columns = ", ".join(f"c{n:04d} {_KINDS[n % len(_KINDS)][0]}" for n in range(1, self.columns))
         return f"CREATE TABLE wide (id INT NOT NULL PRIMARY KEY, {columns}) ENGINE={self.engine}"
 
     def changes(self, first: int) -> list[str]:
-        """Statements on the keys [first, first + 10): rows come, change, go, move, are NULL and are not any more."""
+        """Statements on the keys [first, first + 10): inserts, updates, deletes, key changes, to and from NULL."""
         return [
             *map(self.insert, range(first, first + 5)),
             self.insert_nulls(first + 5),
@@ -61,11 +61,11 @@ class WideTable:
         return f"INSERT INTO wide VALUES ({key}, {', '.join(self._value(key, n) for n in range(1, self.columns))})"
 
     def insert_nulls(self, key: int) -> str:
-        """A row with nothing but its key."""
+        """A row with only its key."""
         return f"INSERT INTO wide VALUES ({key}{', NULL' * (self.columns - 1)})"
 
     def update(self, key: int, every: int) -> str:
-        """Every so manyth column gets another value."""
+        """Every `every`-th column gets another value."""
         changed = range(every, self.columns, every)
         values = (f"c{n:04d} = {self._value(key + 1000, n)}" for n in changed)
         return f"UPDATE wide SET {', '.join(values)} WHERE id = {key}"

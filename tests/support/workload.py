@@ -1,7 +1,7 @@
 """Writers that keep changing a database while the pipeline runs.
 
-`with Workload(server, database, seed=7) as work: …` starts them; leaving the block stops them and re-raises what
-went wrong in a writer. `work.transactions` and `work.rows` count what was committed.
+`with Workload(server, database, seed=7) as work: …` starts them; leaving the block stops them and re-raises a
+writer's error. `work.transactions` and `work.rows` count what was committed.
 """
 
 import threading
@@ -20,7 +20,7 @@ STOP_SECONDS = 30
 
 
 class Workload:
-    """`writers` clerks in threads of their own, at most `per_second` transactions each.
+    """`writers` clerks, each in its own thread, with at most `per_second` transactions each.
 
     Args:
         keyless: also write a table without a key.
@@ -76,7 +76,7 @@ class Workload:
         """Stop at a transaction boundary.
 
         Raises:
-            BaseException: what a writer failed with.
+            BaseException: the error of a writer.
         """
         self._stopping.set()
         for thread in self._threads:
@@ -87,14 +87,14 @@ class Workload:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Nobody writes inside the block: every writer waits at a transaction boundary."""
+        """Pause all writers during the block: each waits at a transaction boundary."""
         with ExitStack() as turns:
             for turn in self._turns:
                 turns.enter_context(turn)
             yield
 
     def wait_for(self, transactions: int, seconds: float = 60.0) -> None:
-        """Wait until so many transactions are committed."""
+        """Wait until this many transactions are committed."""
         end = time.monotonic() + seconds
         while self.transactions < transactions and not self._failures:
             assert time.monotonic() < end, f"only {self.transactions} of {transactions} transactions in {seconds} s"
@@ -132,7 +132,7 @@ def _step(clerk: Clerk, connection: Any) -> None:
     try:
         clerk.step()
     except pymysql.err.OperationalError as error:
-        # Lock waits and deadlocks of keyless tables, which are scanned whole: the transaction never happened.
+        # Lock waits and deadlocks of keyless tables, which are scanned completely: the transaction was rolled back.
         if error.args[0] not in (1205, 1213):
             raise
         connection.rollback()
@@ -147,7 +147,7 @@ def create_tables(server: Server, database: str, *, keyless: bool = False) -> No
 def write_steps(
     server: Server, database: str, steps: int, *, seed: int = 1, lane: int = 0, keyless: bool = False
 ) -> Clerk:
-    """Open the shop and do `steps` transactions in this thread; the tables must be there, the lane's keys not."""
+    """Open the shop and run `steps` transactions in this thread; the tables must exist, the lane's keys must not."""
     with server.connect(database=database, autocommit=False) as connection, connection.cursor() as cursor:
         clerk = Clerk(cursor, seed, lane, keyless=keyless)
         clerk.open_shop()

@@ -1,6 +1,6 @@
-"""Binlogs that are damaged where no checksum tells: events are changed, then sealed again with the right size and CRC.
+"""Binlogs with damage that no checksum detects: events are changed, then resealed with the right size and CRC.
 
-Also inside compressed transactions, whose events have no checksums of their own.
+Also inside compressed transactions, whose inner events have no checksums.
 """
 
 import io
@@ -28,7 +28,7 @@ from tests.support.replay import Change
 
 
 class Seed(NamedTuple):
-    """A transaction of a recorded binlog as a segment of its own, and how its tables are decoded."""
+    """A transaction of a recorded binlog as a separate segment, and how its tables are decoded."""
 
     data: bytes
     segment: Segment
@@ -36,26 +36,26 @@ class Seed(NamedTuple):
 
 
 class Act(Enum):
-    """What a wound does."""
+    """The kinds of damage."""
 
     FLIP = "flip"
-    """One bit: `data`'s first byte, modulo 8, says which."""
+    """Flip one bit: `data`'s first byte, modulo 8, selects it."""
     WRITE = "write"
-    """`data` over what is there."""
+    """Overwrite bytes with `data`."""
     INSERT = "insert"
     REMOVE = "remove"
-    """As many bytes as `data` has."""
+    """Remove as many bytes as `data` has."""
     CUT = "cut"
-    """The event ends there."""
+    """Truncate the event."""
     KIND = "kind"
-    """The event becomes one of another type: `data`'s first byte."""
+    """Change the event's type to `data`'s first byte."""
     DROP = "drop"
     REPEAT = "repeat"
-    """The event comes twice."""
+    """Duplicate the event."""
 
 
 class Wound(NamedTuple):
-    """One change of one event; `event` and `place` (in its body) count modulo what is there."""
+    """One change of one event; `event` and `place` (in its body) are taken modulo the number of events and the size."""
 
     event: int
     act: Act
@@ -65,7 +65,7 @@ class Wound(NamedTuple):
 
 @cache
 def seeds() -> tuple[Seed, ...]:
-    """The transactions of the recorded binlogs, the small ones first."""
+    """The transactions of the recorded binlogs, smallest first."""
     return tuple(sorted(_seeds(), key=lambda seed: len(seed.data)))
 
 
@@ -81,8 +81,8 @@ def _seeds() -> Iterator[Seed]:
 
 
 def wounded(seed: Seed, wounds: Sequence[Wound]) -> Seed:
-    """The seed with its events damaged, its format description too, and every one sealed again."""
-    # The first event has a checksum in any case; the byte before it tells whether the others have.
+    """The seed with its events damaged, including its format description, and each one resealed."""
+    # The first event always has a checksum; the byte before it states whether the others have one.
     begin = FIRST_OFFSET + int.from_bytes(seed.data[FIRST_OFFSET + 9 : FIRST_OFFSET + 13], "little")
     description = seed.data[FIRST_OFFSET : begin - CHECKSUM_SIZE]
     checked = description[-1] == 1
@@ -122,7 +122,7 @@ def _changed(events: list[bytes], wounds: Sequence[Wound]) -> list[bytes]:
 
 
 def _payload_changed(event: bytes, wound: Wound) -> bytes:
-    """A compressed transaction with one of its own events wounded."""
+    """A compressed transaction with one of its inner events damaged."""
     try:
         inner = list(inner_events(io.BytesIO(event[HEADER_SIZE:])))
     except (DmdeltaError, zstandard.ZstdError):
@@ -132,7 +132,7 @@ def _payload_changed(event: bytes, wound: Wound) -> bytes:
 
 
 def _hit(event: bytes, wound: Wound) -> list[bytes]:
-    """What comes in the place of the event."""
+    """The events that replace the event."""
     act, data = wound.act, wound.data or b"\0"
     if act is Act.DROP:
         return []
@@ -152,10 +152,10 @@ def _hit(event: bytes, wound: Wound) -> list[bytes]:
 
 
 def read_every_way(seed: Seed) -> list[Change]:
-    """The changes of a segment by the tests' strict reader, after everything else that reads segments has seen it.
+    """The changes of a segment by the tests' strict reader, after all other scans of segments have read it.
 
     Raises:
-        DmdeltaError: what the codec says of the damage.
+        DmdeltaError: the codec detects the damage.
     """
     data, segment, options = seed
     scans = (scan_gtids, scan_statements, scan_tables)
@@ -163,5 +163,5 @@ def read_every_way(seed: Seed) -> list[Change]:
         try:
             scan(io.BytesIO(data), segment)
         except DmdeltaError:
-            continue  # the decoder has to judge for itself
+            continue  # the decoder must detect it independently
     return [change for batch in decode_segment(io.BytesIO(data), segment, options) for change in changes_of(batch)]

@@ -1,4 +1,4 @@
-"""Modules that moved still run under the name that they had in 0.1."""
+"""Moved modules still run under their 0.1 names."""
 
 import runpy
 import sys
@@ -16,7 +16,7 @@ import pytest
 )
 def test_an_alias_prints_the_page_of_the_module(alias, module, capsys, monkeypatch):
     def printed(name: str) -> str:
-        monkeypatch.delitem(sys.modules, name, raising=False)  # else Python warns that it runs a second time
+        monkeypatch.delitem(sys.modules, name, raising=False)  # otherwise Python warns that it runs a second time
         monkeypatch.delitem(sys.modules, module, raising=False)
         runpy.run_module(name, run_name="__main__", alter_sys=True)
         return capsys.readouterr().out

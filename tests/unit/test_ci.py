@@ -1,4 +1,4 @@
-"""What CI makes of the checks, the tests and TiDB: the script itself, with programs that only say how they end."""
+"""CI's result of the checks, the tests and TiDB: the script itself, with stubs that only return an exit code."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ SCRIPT = Path(__file__).resolve().parents[2] / ".ci" / "run"
 
 @pytest.fixture
 def run(tmp_path):
-    """The script in a clone where `make` notes what is asked of it, and TiDB's build says a word and ends."""
+    """The script in a clone where `make` is a stub that records its targets, and so is TiDB's build."""
 
     def ended(*, build=0, failing=""):
         script = tmp_path / ".ci" / "run"
@@ -34,13 +34,13 @@ def program(path, text):
     path.chmod(0o755)
 
 
-def test_tidb_is_built_and_tried(run):
-    """The build is waited for, then TiDB's lane runs."""
+def test_tidb_is_built_and_tested(run):
+    """TiDB's lane runs after the build has ended."""
     assert run() == (0, ["install", "check", "test", "test-tidb"], "")
 
 
-def test_where_go_or_its_modules_cannot_be_fetched(run):
-    """CI passes, and its last lines say what was not tried, and why."""
+def test_go_or_its_modules_cannot_be_fetched(run):
+    """CI passes, and its last lines state what was not tested, and why."""
     code, made, said = run(build=75)
     assert (code, made) == (0, ["install", "check", "test"])
     why, *plainly = said.splitlines()
@@ -49,15 +49,15 @@ def test_where_go_or_its_modules_cannot_be_fetched(run):
 
 
 def test_tidb_does_not_build(run):
-    """CI fails with what the build said."""
+    """CI fails with the output of the build."""
     code, made, said = run(build=1)
     assert (code, made) == (1, ["install", "check", "test"])
     assert said.splitlines() == ["the build says", "CI: TiDB does not build: see above"]
 
 
 @pytest.mark.parametrize("failing", ["install", "check", "test", "test-tidb"])
-def test_whatever_fails_fails_ci(run, failing):
-    """Nothing is tried behind it."""
+def test_any_failing_step_fails_ci(run, failing):
+    """No later step runs."""
     code, made, _ = run(failing=failing)
     assert code != 0
     assert made[-1] == failing

@@ -1,4 +1,4 @@
-"""Constructors are read at the call: beyond six, arguments have names."""
+"""Constructor calls are readable: more than six arguments are passed by name."""
 
 import ast
 from pathlib import Path
@@ -34,7 +34,7 @@ def test_no_constructor_takes_more_than_six_positional_arguments():
 
 
 def test_a_long_call_is_found():
-    """The check itself: seven arguments, or six of which one is a pair, are too many."""
+    """The check itself: seven arguments are too many, and so are six if one is a pair."""
     assert list(long_calls(ast.parse("Point(1, 2, 3, 4, 5, 6, 7)"), {"Point"})) == [(1, "Point")]
     assert list(long_calls(ast.parse("Point(1, 2, 3, 4, 5, *pair)"), {"Point"})) == [(1, "Point")]
     assert list(long_calls(ast.parse("Point(1, 2, 3, 4, 5, 6, x=7)"), {"Point"})) == []

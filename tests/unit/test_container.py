@@ -1,4 +1,4 @@
-"""The container file: what it copies, installs and starts is there. Nothing is built."""
+"""The container file: what it copies, installs and starts exists. Nothing is built."""
 
 import re
 from importlib.util import find_spec
@@ -9,7 +9,7 @@ FILE = (ROOT / "Containerfile").read_text()
 
 
 def test_what_it_copies_reaches_the_build() -> None:
-    """Each source is there, and `.dockerignore`, which leaves out all else, lets it through."""
+    """Each source exists, and `.dockerignore`, which excludes everything else, includes it."""
     copied = [name for line in re.findall(r"^COPY (?!--)(.+)$", FILE, re.MULTILINE) for name in line.split()[:-1]]
     let_through = (ROOT / ".dockerignore").read_text().splitlines()
     assert {"pyproject.toml", "dmdelta"} <= set(copied)
@@ -18,8 +18,8 @@ def test_what_it_copies_reaches_the_build() -> None:
         assert f"!{name}" in let_through
 
 
-def test_what_it_installs_and_starts_is_there() -> None:
-    """The extras, the module that fetches jars, the command; no root."""
+def test_what_it_installs_and_starts_exists() -> None:
+    """The extras, the module that fetches jars, the command; it does not run as root."""
     project = (ROOT / "pyproject.toml").read_text()
     (extras,) = re.findall(r"\.whl\)\[(.+?)\]", FILE)
     assert all(re.search(rf"^{extra} = \[", project, re.MULTILINE) for extra in extras.split(","))

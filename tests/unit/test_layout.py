@@ -1,4 +1,4 @@
-"""The folders of the package, and the contracts that hold its layers."""
+"""The folders of the package, and the import contracts of its layers."""
 
 import os
 import shutil
@@ -13,10 +13,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 MOST_MODULES = 16
 FREE = {"dmdelta/cli", "dmdelta/config"}
-"""One module a command, and one a section of the spec."""
+"""One module per command, and one per section of the spec."""
 
 
-def test_no_folder_has_more_modules_than_one_takes_in_at_a_glance():
+def test_no_folder_has_too_many_modules():
     folders = {path.parent for path in (ROOT / "dmdelta").rglob("*.py")}
     modules = {
         folder.relative_to(ROOT).as_posix(): [path for path in folder.glob("*.py") if path.name != "__init__.py"]
@@ -33,10 +33,10 @@ def test_every_package_says_what_it_does():
     assert [path for path in inits if not path.read_text("utf-8").startswith('"""')] == []
 
 
-def test_no_module_imports_itself_by_way_of_others():
+def test_there_are_no_import_cycles():
     graph = grimp.build_graph("dmdelta", cache_dir=None)
     imports = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
-    order = tuple(TopologicalSorter(imports).static_order())  # CycleError names the circle
+    order = tuple(TopologicalSorter(imports).static_order())  # CycleError names the cycle
     assert set(order) == graph.modules
 
 

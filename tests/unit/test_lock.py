@@ -1,4 +1,4 @@
-"""The lock files: what is installed for development and CI is what pyproject.toml asks for, and nothing that was not seen before."""
+"""The lock files: development and CI install what pyproject.toml requires, and nothing that is not pinned."""
 
 import re
 import sys
@@ -13,7 +13,7 @@ from packaging.version import Version
 if sys.version_info >= (3, 11):
     import tomllib
 else:
-    import tomli as tomllib  # pytest brings it
+    import tomli as tomllib  # pytest installs it
 
 ROOT = Path(__file__).parents[2]
 LOCK, BUILD = (ROOT / name for name in ("requirements.lock", "requirements-build.lock"))
@@ -40,16 +40,16 @@ def pinned(path, python):
 
 
 def wanted():
-    """What pyproject.toml lists: dependencies, all extras, and what a build needs."""
+    """The requirements in pyproject.toml: dependencies and all extras."""
     project = PROJECT["project"]
     extras = project["optional-dependencies"].values()
     asked = [Requirement(one) for part in (project["dependencies"], *extras) for one in part]
-    return [one for one in asked if one.name != project["name"]]  # `all` asks for other extras
+    return [one for one in asked if one.name != project["name"]]  # `all` requires other extras
 
 
 @pytest.mark.parametrize("path", [LOCK, BUILD], ids=lambda path: path.name)
 def test_each_line_is_one_version_with_its_hashes(path):
-    """And names no address: what it comes from is the machine's own affair."""
+    """There are no URLs: the machine's configuration determines the index."""
     for requirement, hashes, line in entries(path):
         assert [one.operator for one in requirement.specifier] == ["=="], line
         assert hashes, line
@@ -58,8 +58,8 @@ def test_each_line_is_one_version_with_its_hashes(path):
 
 
 @pytest.mark.parametrize("python", PYTHONS)
-def test_all_that_the_project_asks_for_is_pinned(python):
-    """On every Python, at a version that pyproject.toml allows; what it pins itself is the same."""
+def test_all_requirements_of_the_project_are_pinned(python):
+    """For every Python, at a version that pyproject.toml allows; it pins pyspark and delta-spark itself."""
     versions = pinned(LOCK, python)
     for requirement in wanted():
         version = versions.get(canonicalize_name(requirement.name))
@@ -68,8 +68,8 @@ def test_all_that_the_project_asks_for_is_pinned(python):
     assert {"pyspark", "delta-spark"} <= {one.name for one in wanted() if str(one.specifier).startswith("==")}
 
 
-def test_all_is_what_a_machine_of_its_own_needs():
-    """One extra for local Spark, quality, verify and Connect; the development tools are apart."""
+def test_all_is_what_a_standalone_machine_needs():
+    """One extra for local Spark, quality, verify and Connect, without the development tools."""
     extras = PROJECT["project"]["optional-dependencies"]
     (everything,) = map(Requirement, extras["all"])
     assert everything.name == PROJECT["project"]["name"]
@@ -77,7 +77,7 @@ def test_all_is_what_a_machine_of_its_own_needs():
 
 
 def test_builds_use_what_is_pinned():
-    """What pyproject.toml needs to be built, at the version that is installed anyway."""
+    """The build requirement of pyproject.toml, at the version in the lock file."""
     (needed,) = map(Requirement, PROJECT["build-system"]["requires"])
     versions = pinned(BUILD, "3.12")
     assert list(versions) == [needed.name]
@@ -86,16 +86,16 @@ def test_builds_use_what_is_pinned():
 
 
 def test_what_is_installed_here_is_what_is_pinned():
-    """The tests say nothing about other versions."""
+    """The tests prove nothing about other versions."""
     versions = pinned(LOCK, f"{sys.version_info.major}.{sys.version_info.minor}")
-    del versions["setuptools"]  # for builds; environments that were made before it was pinned have another
+    del versions["setuptools"]  # for builds; environments created before it was pinned have another version
     installed = {canonicalize_name(one.metadata["Name"]): Version(one.version) for one in distributions()}
     assert installed.keys() >= versions.keys()
     assert {name: installed[name] for name in versions} == versions
 
 
 def test_make_installs_from_the_lock():
-    """With hashes demanded, and nothing resolved beside it."""
+    """With required hashes, and without resolving other packages."""
     (recipe,) = re.findall(r"^\$\(VENV\)/installed:(.*?)^\n", (ROOT / "Makefile").read_text(), re.MULTILINE | re.DOTALL)
     installs = re.findall(r"pip install .*", recipe)
     assert len(installs) == 3

@@ -1,4 +1,4 @@
-"""Tables that a killed process left half created are completed by the next one."""
+"""Tables left incomplete by a killed process are completed by the next one."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,7 +21,7 @@ def half_made(table):
     folder.mkdir(parents=True)
 
 
-def test_half_created_bronze_silver_and_metadata_are_completed(spark, lakehouse):
+def test_incomplete_bronze_silver_and_metadata_are_completed(spark, lakehouse):
     """Each is complete: its owner, its properties, and the location of its rows."""
     metadata = lakehouse.metadata("t_half")
     silver = lakehouse.silver(ITEMS.schema, ITEMS.table)
@@ -78,7 +78,7 @@ def test_a_second_kill_leaves_no_table(spark, lakehouse, monkeypatch):
 
 
 def test_threads_create_a_table_once(spark, lakehouse):
-    """The sources of a task create what they share at the same moment: one does, the others find it."""
+    """The sources of a task create shared tables at the same moment: one creates, the others find them."""
     columns, sessions = {"a": T.IntegerType()}, [clone_session(spark) for _ in range(4)]
     for number in range(5):
         metadata = lakehouse.metadata(f"t_shared_{number}")
@@ -91,7 +91,7 @@ def test_threads_create_a_table_once(spark, lakehouse):
 
 
 def test_foreign_files_are_kept(spark, lakehouse):
-    """A folder with files is not a half-created table."""
+    """A folder with files is not an incomplete table."""
     metadata = lakehouse.metadata("t_files")
     folder = Path(metadata.split("`")[1])
     (folder / "inner").mkdir(parents=True)

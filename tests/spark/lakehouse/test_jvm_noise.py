@@ -1,4 +1,4 @@
-"""What a local JVM shows: no launcher warning, no stack traces of cancelled jobs, but every other error."""
+"""Output of a local JVM: no launcher warning, no stack traces of cancelled jobs, but every other error."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The start of a JVM: before the session is opened, and with which priority."""
+"""The start of a JVM: before the session is opened, and its priority."""
 
 import os
 import subprocess

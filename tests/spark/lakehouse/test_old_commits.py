@@ -1,4 +1,4 @@
-"""Old commits are removed from the logs of bronze and silver: what they said of positions stays known, to both writers."""
+"""Old commits are removed from the logs of bronze and silver: their positions stay known, to both writers."""
 
 import os
 from contextlib import nullcontext
@@ -65,7 +65,7 @@ def checkpoint_at_each_commit(spark, table):
 
 
 def care(spark, table):
-    """What `dmdelta maintain` does with a table."""
+    """The actions of `dmdelta maintain` on a table."""
     health = read_table_health(spark, table)
     return maintain_table(spark, table, plan_maintenance(health, datetime.now(timezone.utc), thorough=True))
 
@@ -109,7 +109,7 @@ def test_bronze_forgets_commits_but_no_position(spark, source):
     assert spark.table(source.bronze).select("epoch", "seq", "row").distinct().count() > 0
 
 
-def test_positions_are_kept_again_before_their_repetition_is_old(spark, source):
+def test_positions_are_repeated_again_before_their_repetition_is_old(spark, source):
     table, idle = MaintainedTable(source.bronze, Content.BRONZE), replace(source, source_id=IDLE)
     mark = start_epoch(spark, idle, None, Position(3, "binlog.000007", 4))
     checkpoint_at_each_commit(spark, source.bronze)
@@ -167,7 +167,7 @@ def test_bronze_whose_position_is_lost_is_an_error(spark, source):
 
 
 def test_silver_continues_after_its_log_was_cleaned(spark, lakehouse):
-    """VACUUM goes on without listing files; the table is at its position though other commits follow it."""
+    """VACUUM continues without listing files; the table is at its position though other commits follow it."""
     changelog = Changelog(spark, lakehouse)
     table = maintained_silver(spark, lakehouse.silver(ITEMS.schema, ITEMS.table))
     changelog.tell(ITEMS)
@@ -256,7 +256,7 @@ def test_a_table_of_an_earlier_version_gets_the_retention_once(spark, lakehouse)
     assert commits_of(table.table)[0] == 0
 
 
-def test_after_a_vacuum_that_lists_files_the_next_one_does_not(spark, lakehouse):
+def test_after_a_vacuum_that_lists_files_the_next_one_does_not_list_them(spark, lakehouse):
     """Delta forgets what such a VACUUM has covered."""
     changelog = Changelog(spark, lakehouse)
     table = maintained_silver(spark, lakehouse.silver(ITEMS.schema, ITEMS.table))

@@ -1,4 +1,4 @@
-"""What a report reads of the tables that checks write."""
+"""What a report reads from the tables that checks write."""
 
 from datetime import timedelta
 
@@ -56,8 +56,8 @@ def checked(spark, lakehouse):
     return lakehouse
 
 
-def test_the_newest_word_of_each_check_counts(spark, checked):
-    """By stretch all runs, by check the last one; of the validator's errors their states as they are now."""
+def test_the_newest_result_of_each_check_counts(spark, checked):
+    """All runs by time range, the last run of each check, and the present states of the validator's errors."""
     found = read_checks(spark, checked, "t", STRETCHES)
     hour = timedelta(hours=1)
     assert found.runs == (
@@ -106,6 +106,6 @@ def test_the_newest_word_of_each_check_counts(spark, checked):
 
 
 def test_a_task_without_checks_has_none(spark, lakehouse, tmp_path):
-    """Looking makes no table."""
+    """Reading creates no table."""
     assert read_checks(spark, lakehouse, "t", STRETCHES) == Checks()
     assert not (tmp_path / "lakehouse").exists()

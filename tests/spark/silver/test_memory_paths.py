@@ -1,4 +1,4 @@
-"""What is applied from memory is what would be applied from bronze: recorded binlogs of every server, all types."""
+"""Changes applied from memory equal those applied from bronze: recorded binlogs of every server, all types."""
 
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -69,13 +69,13 @@ def source_of(server: str, lakehouse: Lakehouse, memory: BatchMemory, run: str =
 
 
 def structures(server: str, segments: list[Segment]) -> list[StructureFrom]:
-    """What MySQL 5.7 does not log, from the log's begin on."""
+    """Structures that MySQL 5.7 does not log, from the log's start."""
     known = recording(server).known if server == "mysql57" else {}
     return [StructureFrom(name, segments[0].begin_position, schemas[-1]) for name, schemas in known.items()]
 
 
 def land_all(spark, source: SourceContext, segments: list[Segment], batches: int) -> list:
-    """Land a log in so many batches; returns the landed ranges."""
+    """Land a log in a number of batches; the landed ranges."""
     size = -(-sum(segment.size for segment in segments) // batches)
     landed = []
     while batch := plan_landing(segments, landed[-1] if landed else None, size):
@@ -87,7 +87,7 @@ def land_all(spark, source: SourceContext, segments: list[Segment], batches: int
 
 @pytest.fixture(scope="module")
 def shared(spark, tmp_path_factory):
-    """One bronze table for all recordings, each a source of its own."""
+    """One bronze table for all recordings, each as its own source."""
     lakehouse = Lakehouse(root=str(tmp_path_factory.mktemp("paths") / "lake"))
     register(spark)
     open_bronze(spark, lakehouse.bronze, TASK)
@@ -109,7 +109,7 @@ def landed(request, spark, shared) -> Landed:
     return Landed(spark, source, replace(source, memory=BatchMemory()), rows, ends, sorted({*places, *ends}))
 
 
-def test_bronze_is_the_one_of_the_executors(landed, spark, tmp_path):
+def test_bronze_equals_the_bronze_of_the_executors(landed, spark, tmp_path):
     """The same rows with the same bytes, one file for each batch, in log order."""
     server = landed.kept.source_id
     segments = list_segments(GOLDEN / server, server)
@@ -214,7 +214,7 @@ def test_changes_are_those_of_bronze(landed, spark):
 
 
 def recorded_pair(spark, tmp_path, server, tables, batch_bytes):
-    """Both ways of a recording in several batches."""
+    """Both paths of a recording in several batches."""
 
     def work(pipeline):
         flavor = "mariadb" if server == "mariadb" else "mysql"
@@ -257,7 +257,7 @@ def failing_at(monkeypatch, point):
     "point", [CrashPoint.LAND_DECODED, CrashPoint.LAND_BEFORE_COMMIT, CrashPoint.LAND_AFTER_COMMIT]
 )
 def test_a_crash_while_landing(spark, bench, monkeypatch, point):
-    """Before the commit neither bronze nor memory has the rows, after it bronze has them; a new process goes on."""
+    """Before the commit neither bronze nor memory has the rows, after it bronze has them; a new process resumes."""
     source, segments = bench
     batch = plan_landing(segments, None)
     failing_at(monkeypatch, point)
@@ -288,8 +288,8 @@ def test_a_fenced_landing_leaves_no_rows_in_memory(spark, bench):
 
 
 @pytest.mark.parametrize("bound", ["SMALL_BYTES", "DECODED_BYTES"])
-def test_a_batch_above_the_bounds_is_decoded_on_executors(spark, bench, monkeypatch, bound):
-    """By the bytes of the log, or by those of the decoded rows: nothing is lost, and memory has a gap."""
+def test_a_batch_above_the_limits_is_decoded_on_executors(spark, bench, monkeypatch, bound):
+    """By the bytes of the log, or of the decoded rows: nothing is lost, and memory has a gap."""
     source, segments = bench
     monkeypatch.setattr(driver_decoding, bound, 1000)
     landed = land(spark, source, plan_landing(segments, None), None)
@@ -301,7 +301,7 @@ def test_a_batch_above_the_bounds_is_decoded_on_executors(spark, bench, monkeypa
 
 
 def test_decoding_errors_are_those_of_executors(spark, bench):
-    """The same class, text, hint and facts, whichever process decodes: a log without column names, not described."""
+    """The same class, text, hint and facts, whichever process decodes a log without column names and structures."""
     memory = BatchMemory(MEMORY_BYTES)
     source = source_of("mysql57", bench[0].lakehouse, memory)
     batch = plan_landing(list_segments(GOLDEN / "mysql57", "mysql57"), None)

@@ -1,4 +1,4 @@
-"""Random workloads in random batches: applied from memory, silver is what it is when applied from bronze."""
+"""Random workloads in random batches: silver applied from memory equals silver applied from bronze."""
 
 import random
 from dataclasses import replace
@@ -92,7 +92,7 @@ class Changer:
 
 
 def keep(spark, changelog, memory, begin, end) -> None:
-    """What a landing keeps in memory, read back from bronze."""
+    """Keep in memory what a landing keeps there, read from bronze."""
     inside = f"seq >= {begin.seq} AND seq < {end.seq}"
     rows = plain_rows(spark.table(changelog.lakehouse.bronze).where(inside).orderBy("epoch", "seq", "row"))
     memory.add(begin, end, pa.Table.from_pylist(rows, schema=LANDED_ARROW_SCHEMA))
@@ -133,7 +133,7 @@ def play(spark, lakehouse, seed, batches, tables=TABLES) -> None:
 
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in (2, 3, 4))])
 def test_silver_is_the_same(spark, lakehouse, seed):
-    """Deletes, key changes, keys that come again, no key, keys of several types, partial images, new columns."""
+    """Deletes, key changes, reused keys, no key, keys of several types, partial images, new columns."""
     play(spark, lakehouse, seed, batches=2 if seed == 1 else 6)
 
 

@@ -1,6 +1,6 @@
-"""Guards switched off: a test that passes without the guard that it is about proves nothing.
+"""Switches guards off: a test that passes without the guard that it tests proves nothing.
 
-`switch_off` does it in this process, `sabotaged_environment` in each process that starts with the environment.
+`switch_off` does so in this process, `sabotaged_environment` in each process that is started with the environment.
 """
 
 import os
@@ -16,16 +16,16 @@ _ROOT = _HERE.parents[2]
 _NEWER = " AND _dm_target._dm_version < _dm_source._dm_version"
 
 Patch = Callable[[Any, str, Any], None]
-"""`setattr`, or that of pytest's `monkeypatch`, which takes it back."""
+"""`setattr`, or that of pytest's `monkeypatch`, which is undone."""
 
 
 class Guard(str, Enum):
     VERSION = "version-guard"
-    """In safe mode an older change does not replace a newer row."""
+    """In safe mode, an older change does not replace a newer row."""
     COMMITS = "idempotent-commits"
-    """Delta skips a commit that the table has."""
+    """Delta skips a commit that the table already has."""
     EXIT_POINT = "exit-point"
-    """What may have been applied before is applied in safe mode."""
+    """Changes that may already have been applied are applied in safe mode."""
     BOUNDARY = "transaction-boundary"
     """The relay publishes whole transactions."""
 
@@ -37,12 +37,12 @@ def switch_off(guards: Iterable[Guard], patch: Patch) -> None:
 
 
 def sabotaged_environment(guards: Iterable[Guard]) -> dict[str, str]:
-    """Variables with which a process, and each that it starts, has guards switched off."""
+    """Environment variables that switch guards off in a process and its children."""
     places = [str(_HERE), str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {"PYTHONPATH": os.pathsep.join(places), VARIABLE: ",".join(guard.value for guard in guards)}
 
 
-# The imports are within the functions: a relay has no Spark, and Python's start should not load it.
+# The functions import lazily: a relay has no Spark, and the start of Python should not load it.
 
 
 def _version_guard(patch: Patch) -> None:
@@ -59,7 +59,7 @@ def _version_guard(patch: Patch) -> None:
 
 
 def _idempotent_commits(patch: Patch) -> None:
-    """Delta does not know which commit it is; the history does."""
+    """The commit has no transaction id; its history has the tag."""
     from pyspark.sql.readwriter import DataFrameWriter, DataFrameWriterV2
 
     from dmdelta.lakehouse import commits
@@ -83,7 +83,7 @@ def _without_transaction(option: Any) -> Any:
 
 
 def _exit_point(patch: Patch) -> None:
-    """A crash counts as an orderly stop."""
+    """A crash is treated as an orderly stop."""
     from dmdelta.checkpoint import restart_plan
 
     def in_order(

@@ -1,4 +1,4 @@
-"""Switches guards off in each process of a task: Python imports this at its start where PYTHONPATH names this folder."""
+"""Switches guards off in each process of a task: Python imports this module at startup from PYTHONPATH."""
 
 import os
 

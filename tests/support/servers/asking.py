@@ -1,4 +1,4 @@
-"""What is asked of any running server in a session of its own."""
+"""Statements and queries on any running server, each in its own session."""
 
 import secrets
 from abc import ABC, abstractmethod
@@ -8,11 +8,11 @@ from pymysql.connections import Connection
 
 
 class Asking(ABC):
-    """A server that an administrator's connection reaches."""
+    """A server with an administrator's connection."""
 
     @abstractmethod
     def connect(self, *, database: str | None = None, **settings: Any) -> "Connection[Any]":
-        """A PyMySQL connection with autocommit."""
+        """Open a PyMySQL connection with autocommit."""
 
     def execute(self, *statements: str, database: str | None = None) -> None:
         """Run statements as the administrator in one session."""
@@ -29,7 +29,7 @@ class Asking(ABC):
     def query(
         self, statement: str, database: str | None = None, *, arguments: tuple[Any, ...] | None = None
     ) -> tuple[tuple[Any, ...], ...]:
-        """All rows of a SELECT or SHOW, as the administrator; `arguments` stand for its `%s`."""
+        """All rows of a SELECT or SHOW, as the administrator; `arguments` replace its `%s`."""
         with self.connect(database=database) as connection, connection.cursor() as cursor:
             cursor.execute(statement, arguments)
             return tuple(cursor.fetchall())

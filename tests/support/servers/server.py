@@ -24,15 +24,15 @@ from tests.support.servers.kinds import COMMON, Options
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
 PRIVILEGES = "SELECT, RELOAD, LOCK TABLES, REPLICATION SLAVE, REPLICATION CLIENT"
-"""What dmdelta's documentation asks for."""
+"""The privileges that dmdelta's documentation lists."""
 
 
 class StartError(RuntimeError):
-    """A server did not come up; the text ends with its error log."""
+    """A server did not start; the message ends with its error log."""
 
 
 def free_port() -> int:
-    """A TCP port on which nobody listens now."""
+    """A TCP port that is currently free."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -42,9 +42,9 @@ class Server(Asking):
     """One server with its own data folder.
 
     Attributes:
-        user, password: the account that dmdelta logs in with: the documented privileges and no more.
+        user, password: the account that dmdelta logs in with: only the documented privileges.
         port, socket: where it listens.
-        pid: the process id of the server program, 0 while it is stopped.
+        pid: the process id of the server, 0 while it is stopped.
     """
 
     host = "127.0.0.1"
@@ -72,7 +72,7 @@ class Server(Asking):
 
     @property
     def version(self) -> str:
-        """The server's own word: `8.0.31`, `10.11.18-MariaDB-…`."""
+        """The version that the server reports: `8.0.31`, `10.11.18-MariaDB-…`."""
         return str(self.query("SELECT VERSION()")[0][0])
 
     @property
@@ -80,10 +80,10 @@ class Server(Asking):
         return self.folder / "error.log"
 
     def start(self, **overrides: str | None) -> None:
-        """Start and wait until it answers; `overrides` change server options from now on.
+        """Start and wait until it accepts connections; `overrides` change server options from now on.
 
         Raises:
-            StartError: the program ended, or did not answer in a minute.
+            StartError: the program ended, or did not accept connections within a minute.
         """
         self.options.update(overrides)
         places: Options = {"port": str(self.port), "socket": self.socket, "pid_file": str(self.folder / "pid")}
@@ -109,15 +109,15 @@ class Server(Asking):
         self._wait_until_it_answers()
 
     def stop(self) -> None:
-        """End in order, as an administrator does."""
+        """Shut down cleanly."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End at once, as a power cut does."""
+        """Kill it, as in a power failure."""
         self._end(signal.SIGKILL)
 
     def restart(self, **overrides: str | None) -> None:
-        """Stop in order and start on the same port and data."""
+        """Shut down cleanly, and start again on the same port and data."""
         self.stop()
         self.start(**overrides)
 
@@ -131,7 +131,7 @@ class Server(Asking):
         return pymysql.connect(host=self.host, port=self.port, user=user, **settings)
 
     def position(self) -> tuple[str, int, str]:
-        """Where the binlog ends now: file, offset, GTID set (MariaDB: its current position)."""
+        """The end of the binlog: file, offset, GTID set (MariaDB: its current position)."""
         newer = self.flavor == "mysql" and int(self.version.split(".")[0]) >= 9
         row = self.query("SHOW BINARY LOG STATUS" if newer else "SHOW MASTER STATUS")[0]
         gtids = self.query("SELECT @@gtid_binlog_pos")[0][0] if self.flavor == "mariadb" else row[4].replace("\n", "")
@@ -181,7 +181,7 @@ class Server(Asking):
         return True
 
     def create_account(self) -> None:
-        """Create `server.user` outside the binlog."""
+        """Create `server.user` without logging it."""
         self.execute(
             "SET SESSION sql_log_bin = 0",
             f"CREATE USER '{self.user}'@'%' IDENTIFIED BY '{self.password}'",
@@ -191,16 +191,16 @@ class Server(Asking):
 
 @contextmanager
 def running(name: str, *, port: int | None = None, **overrides: str | None) -> Iterator[Server]:
-    """Run the server `name` for the length of a `with`, on data of its own.
+    """Run the server `name` in a `with` block, on its own data.
 
     `overrides` are server options: `binlog_row_image="MINIMAL"`; None drops an option, an empty text is a bare flag.
 
     Raises:
-        InstallError: it is not installed and cannot be.
+        InstallError: it cannot be installed.
         StartError: it does not start.
     """
     installation = install(name)
-    # A short path: the socket's may have 107 bytes.
+    # A short path: a socket's path is limited to 107 bytes.
     folder = Path(tempfile.mkdtemp(prefix="dmd-", dir="/tmp"))
     server = Server(installation, folder, dict(overrides), port)
     try:

@@ -1,7 +1,7 @@
-"""TiDB as a target: one SQL node over its embedded store, built once from the Go main package in `tests/support/tidb`.
+"""TiDB as a target: one SQL node with its embedded store, built once from the Go main package in `tests/support/tidb`.
 
-`python -m tests.support.servers.tidb` builds it below the servers' folder: minutes, with the machine's Go or else Debian's,
-and the modules that go.sum names, from Go's module proxy. Exit code 75: one of them cannot be fetched.
+`python -m tests.support.servers.tidb` builds it below the servers' folder (minutes), with the machine's Go or Debian's
+and the modules in go.sum from Go's module proxy. Exit code 75: Go or a module cannot be fetched.
 """
 
 import hashlib
@@ -31,18 +31,18 @@ PACKAGE = Path(__file__).resolve().parents[1] / "tidb"
 SOURCES = ("go.mod", "go.sum", "main.go")
 GO = DebianPackages("trixie", ("golang-1.24-go", "golang-1.24-src"), closure=False)
 OLDEST_GO = (1, 23)
-"""The first whose linker knows `-checklinkname`."""
+"""The first Go version whose linker supports `-checklinkname`."""
 START_SECONDS = 120.0
 BUILD_SECONDS = 3600
 NOT_FETCHED = 75
 
 
 class FetchError(InstallError):
-    """Go or TiDB's modules cannot be had here."""
+    """Go or TiDB's modules cannot be fetched on this machine."""
 
 
 def install_tidb() -> Path:
-    """The program, built at the first call and when its sources have changed. Safe among processes.
+    """The program, built at the first call and after a change of its sources. Safe with concurrent processes.
 
     Raises:
         FetchError: Go or the modules cannot be fetched. InstallError: TiDB does not build.
@@ -81,7 +81,7 @@ def _go(scratch: Path) -> str:
 
 
 def _build(go: str, scratch: Path) -> Path:
-    # The public checksum database does not know TiDB's version; go.sum does.
+    # TiDB's version is not in the public checksum database, but in go.sum.
     environment = {**os.environ, "GONOSUMDB": "github.com/pingcap/*", "GOTOOLCHAIN": "local"}
     program = scratch / "tidb-server"
 
@@ -105,7 +105,7 @@ def _build(go: str, scratch: Path) -> Path:
 
 
 class TidbServer(Asking):
-    """A running TiDB: as much of `Server` as a target needs."""
+    """A running TiDB, with the part of `Server` that a target needs."""
 
     host = "127.0.0.1"
     name = flavor = "tidb"
@@ -123,7 +123,7 @@ class TidbServer(Asking):
 
 @contextmanager
 def running_tidb() -> Iterator[TidbServer]:
-    """Run TiDB for the length of a `with`, on data of its own; it ends with this process, however that one ends.
+    """Run TiDB in a `with` block, on its own data; it stops when this process ends for any reason.
 
     Raises:
         InstallError: it cannot be built. StartError: it does not start.
@@ -139,7 +139,7 @@ def running_tidb() -> Iterator[TidbServer]:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-        cwd=folder,  # it leaves its log of slow statements where it runs
+        cwd=folder,  # it writes its slow query log to the current folder
         start_new_session=True,
     )
     with process:
@@ -169,7 +169,7 @@ def _wait(server: TidbServer, process: "subprocess.Popen[str]", log: Path) -> No
 
 
 def main() -> int:
-    # In order: what is half built goes.
+    # exit cleanly, so that a partial build is removed
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
         print(install_tidb())

@@ -50,7 +50,7 @@ def test_figures_of_changes():
     assert (found.rows, found.missing, found.p50, found.p95, found.oldest) == (100, 1, 1, 1, 50)
 
 
-def test_the_evaluated_time_includes_its_begin_and_excludes_its_end():
+def test_the_evaluated_time_includes_its_start_and_excludes_its_end():
     some = [aged(1, seconds=second) for second in (59, 60, 119, 120)]
     assert between(some, at(60), at(120)) == some[1:3]
 
@@ -71,8 +71,8 @@ def test_the_worst_table_is_compared_with_the_median_one():
     assert (found.worst, found.worst_p95, found.median_p95, found.ratio) == ("c", 10, 5, 2)
 
 
-def test_a_table_is_judged_by_its_own_p95():
-    """The worst table has few rows: they do not show in the p95 of all."""
+def test_a_table_is_evaluated_by_its_own_p95():
+    """The worst table has few rows, which do not affect the overall p95."""
     some = [aged(1, 1000, "busy"), aged(60, 1, "rare")]
     assert quantile(some, 0.95) == 1
     assert spread_of(some).worst == "rare"

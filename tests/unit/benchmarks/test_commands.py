@@ -1,4 +1,4 @@
-"""The percentile of measured times, and the lines of the page."""
+"""The percentile of measured times, and the rows of the page."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Commits from the files of a Delta log, and the turns among them."""
+"""Commits read from the files of a Delta log, and their turns."""
 
 import json
 import os
@@ -22,7 +22,7 @@ def commit(second: int, *own: int, operation: str = "WRITE", again: bool = False
 
 
 def test_commits_are_read_in_order_with_the_time_of_their_files(tmp_path):
-    """Checkpoints and checksums are no commits; versions before the first wanted one are not read."""
+    """Checkpoints and checksums are not commits; versions before the first requested one are not read."""
     log = tmp_path / "_delta_log"
     log.mkdir()
     texts = {

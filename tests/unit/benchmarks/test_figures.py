@@ -1,4 +1,4 @@
-"""The evaluation of a freshness run, from what was observed to the printed lines."""
+"""The evaluation of a freshness run, from the observations to the printed lines."""
 
 from datetime import datetime, timedelta, timezone
 
@@ -20,13 +20,13 @@ def at(seconds: float) -> datetime:
 
 
 def commit(second: int, begin: int, end: int) -> Commit:
-    """A commit of changes up to a second: the offset of an event is its second."""
+    """A commit of changes up to a second: an event's offset is its second."""
     places = (Position(1, "b.000001", offset) for offset in (begin, end))
     return Commit(second, at(second), "WRITE", CommitTag("app", end, "task", "source", "run", *places))
 
 
 def run(samples_every: int = 5) -> Run:
-    """Memory grows in the first minute and then no more."""
+    """Memory grows in the first minute only."""
     samples = [
         Usage(1000.0 + second, min(second, 60) * 10**7, 10**8, 10**8, second * 1.5, second * 0.5)
         for second in range(0, SECONDS + 1, samples_every)

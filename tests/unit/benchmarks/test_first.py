@@ -36,8 +36,8 @@ def test_a_table_is_loaded_with_the_last_commit_before_the_first_change():
     assert changed_at(commits) == at(60)
 
 
-def test_a_commit_that_only_marks_the_begin_of_the_log_is_no_change():
-    """A turn's first commit, and a table that has joined the log, end where they begin."""
+def test_a_commit_that_only_marks_the_start_of_the_log_is_not_a_change():
+    """The first commit of a turn, and that of a table that joins the log, end where they begin."""
     commits = [*LOADED, commit(40, LOG, LOG), commit(60, LOG, LATER)]
     assert changed_at(commits) == at(60)
 
@@ -55,7 +55,7 @@ LOG_TEXT = """WARNING: Using incubator modules: jdk.incubator.vector
 """
 
 
-def test_messages_are_read_from_the_lines_that_are_dmdeltas():
+def test_messages_are_read_from_dmdeltas_lines():
     found = list(messages_of(LOG_TEXT))
     assert [message.text for message in found] == ["source opened", "batch landed", "batch landed"]
     assert found[0].at == at(12.5)

@@ -1,4 +1,4 @@
-"""What a long run shows: windows, ratios, bounds of files, and a page whose other sections stay."""
+"""Figures of a long run: windows, ratios, bounds on files, and a page whose other sections are kept."""
 
 import math
 from datetime import datetime, timedelta, timezone
@@ -13,7 +13,7 @@ BEGAN = datetime(2026, 3, 1, 22, tzinfo=timezone.utc)
 
 
 def moment(hundreds: int, land: float = 0.02, probe: float = 0.003, bronze: int = 10) -> Moment:
-    """The moment after so many hundreds of batches, each of which took `land` seconds, with a turn each fifty."""
+    """The moment after this many hundreds of batches, each of which took `land` seconds, and a turn every fifty."""
     batches = 100 * hundreds
     spent = {"land": (batches, batches * land), "apply": (2.0 * hundreds, hundreds * 1.0), "flush": (0.0, 0.0)}
     return Moment(30.0 * hundreds, batches, spent, 2_000_000_000, {"look-up": probe}, {"bronze": bronze}, {"vacuum": 1})
@@ -36,7 +36,7 @@ def fields_of(one: Moment) -> dict[str, object]:
 
 
 def test_a_probe_is_compared_by_medians_of_several_moments():
-    """One slow measurement is none of the run."""
+    """One slow measurement does not affect the result."""
     probes = [0.003] * 20
     probes[0], probes[-1] = 0.3, 0.3
     moments = [moment(number, probe=seconds) for number, seconds in enumerate(probes)]
@@ -44,7 +44,7 @@ def test_a_probe_is_compared_by_medians_of_several_moments():
     assert (found.first, found.last, found.verdict) == (0.003, 0.003, "ok")
 
 
-def test_what_did_not_happen_is_not_ok():
+def test_a_phase_that_did_not_run_is_not_ok():
     moments = [moment(number) for number in range(4)]
     (_, flush, _) = compare(moments, ["land"], ["flush"])
     assert math.isnan(flush.ratio)
@@ -65,7 +65,7 @@ def test_files_are_bounded_by_those_of_the_second_quarter(last, verdict):
     assert row.endswith(f"| {verdict} |")
 
 
-def test_some_moments_are_shown_the_first_and_the_last_among_them():
+def test_the_shown_moments_include_the_first_and_the_last():
     moments = [moment(number) for number in range(101)]
     assert [one.batches for one in selected(moments, 3)] == [0, 5_000, 10_000]
     assert selected(moments[:2]) == moments[:2]

@@ -18,7 +18,7 @@ def fresh(p95: float) -> Freshness:
 
 
 def test_memory_of_some_minutes():
-    """61 samples, one each half minute: those of the second to the sixth minute are the 3rd to the 13th."""
+    """61 samples, one per half minute: those of the second to the sixth minute are the 3rd to the 13th."""
     assert memory_between(RUN, RUN.steady, RUN.steady + 5 * MINUTE) == 10**9 + 7
     assert memory_between(RUN, RUN.end - timedelta(minutes=5), RUN.end) == 10**9 + 55
 

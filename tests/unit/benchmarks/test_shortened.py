@@ -1,4 +1,4 @@
-"""A task's processes have short days: a name that the benchmark shortens and the product no longer has is noticed."""
+"""A task's processes have short days: a shortened name that dmdelta no longer has is detected."""
 
 import json
 import os
@@ -34,7 +34,7 @@ print(json.dumps({
 
 
 def output_of(*arguments: str) -> str:
-    """What Python prints with these arguments in the environment of a run that began three minutes ago."""
+    """The output of Python with these arguments in the environment of a run that started three minutes ago."""
     began = datetime.now(timezone.utc) - timedelta(minutes=3)
     environment = {**os.environ, **shortened_environment(began)}
     command = [sys.executable, *arguments]
@@ -59,6 +59,6 @@ def test_the_relay_cuts_more_often():
     assert float(output_of("-c", code, "dmdelta.source.relay")) == CUT_SECONDS
 
 
-def test_another_process_is_left_alone():
+def test_other_processes_are_not_affected():
     code = "from dmdelta.source.relay import segmenter; print(segmenter.CUT_SECONDS)"
     assert float(output_of("-c", code)) == 1.0

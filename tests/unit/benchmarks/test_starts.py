@@ -1,9 +1,9 @@
-"""When a command begins to work, according to the stages that it shows."""
+"""When a command starts its work, according to the stages that it shows."""
 
 from benchmarks.starts import Start, Starts, start_of
 
 
-def test_a_command_begins_with_the_first_stage_after_spark_has_started_and_the_tables_are_known():
+def test_the_work_starts_with_the_first_stage_after_spark_has_started_and_the_tables_are_known():
     stages = {
         "starting Spark": 0.5,
         "looking up tables": 4.0,

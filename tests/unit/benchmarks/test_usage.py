@@ -1,4 +1,4 @@
-"""PSS and CPU time from the texts of Linux, and their trend."""
+"""PSS and CPU time from the text of /proc, and their trend."""
 
 import os
 import subprocess
@@ -62,7 +62,7 @@ def test_each_minute_has_its_last_sample():
 
 
 def test_a_process_is_measured():
-    """Its PSS and its CPU time are those that the kernel shows; it has no JVM."""
+    """Its PSS and CPU time equal those of the kernel; it has no JVM."""
     program = "import sys; sum(range(10_000_000)); print('ready', flush=True); sys.stdin.read()"
     with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         process.stdout.readline()
@@ -89,7 +89,7 @@ os.write(1, f"{alone.bytes} {both.bytes} {both.largest}\\n".encode())
 
 
 def test_a_forked_child_shares_its_pages():
-    """PSS adds up: with a child that has all of a process's pages, the sum stays about the same."""
+    """PSS is additive: with a child that shares all of a process's pages, the sum is about the same."""
     with subprocess.Popen([sys.executable, "-c", FORKING], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdin is not None

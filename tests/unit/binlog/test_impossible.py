@@ -36,7 +36,7 @@ def field(kind: int, value: bytes) -> bytes:
 
 @pytest.mark.parametrize("size", range(len(table_map_body([INT, JSON], names_field(["id", "v"])))))
 def test_truncated_table_map(size: int) -> None:
-    """Wherever it is truncated, also in the names, which are read first to check whether the table is replicated."""
+    """Truncated anywhere, also in the names, which are read first to check whether the table is replicated."""
     body = table_map_body([INT, JSON], names_field(["id", "v"]))[:size]
     log = Log().query("BEGIN").add(EventType.TABLE_MAP, body)
     with pytest.raises(DmdeltaError):
@@ -181,7 +181,7 @@ def test_json_diff(changed: bytes) -> None:
 @pytest.mark.parametrize("inflate", [decompress, decompress_value])
 @pytest.mark.parametrize("header", [b"\x87" + b"\xff" * 7, b"\x84\xff\xff\xff\xff", b"\x81\x05"])
 def test_mariadb_s_compression_with_another_length(inflate, header: bytes) -> None:
-    """Neither is memory allocated for a damaged length, nor is more decompressed than stated."""
+    """No memory is allocated for a damaged length, and no more is decompressed than stated."""
     with pytest.raises(CorruptBinlog, match="compressed"):
         inflate(header + zlib.compress(bytes(10 << 20)))
 

@@ -1,4 +1,4 @@
-"""What a reader has not processed is found in bronze also where the commits of the batches have expired."""
+"""A reader finds the ranges that it has not processed, also if the commits of their batches have expired."""
 
 from datetime import datetime, timezone
 
@@ -51,7 +51,7 @@ def after(position, end=900):
 
 
 def test_the_batches_after_a_position(history):
-    """As long as the history reaches back to it; a batch that begins later is as it is."""
+    """The history reaches back to the position; batches that begin later are unchanged."""
     history([tag(4, 300, 400), tag(3, 250, 300), tag(2, 100, 200)])
     assert after(at(200)) == [landed(3, at(250), at(300)), landed(4, at(300), at(400))]
     assert after(at(150)) != []
@@ -60,8 +60,8 @@ def test_the_batches_after_a_position(history):
     assert after(None) == [landed(1, at(4), at(100)), landed(2, at(100), at(200))]
 
 
-def test_repetitions_are_no_batches(history):
-    """Of a position; a repeated batch counts once, also when its own commit has expired."""
+def test_repetitions_are_not_batches(history):
+    """Repeated positions are skipped; a repeated batch counts once, also if its own commit has expired."""
     idle, repeated = tag(5, 400, 400, again=True), tag(4, 300, 400, again=True)
     history([idle, repeated, tag(4, 300, 400), tag(3, 200, 300)])
     assert landed_batches(None, SOURCE) == [landed(3, at(200), at(300)), landed(4, at(300), at(400))]
@@ -69,8 +69,8 @@ def test_repetitions_are_no_batches(history):
     assert landed_batches(None, SOURCE) == [landed(4, at(300), at(400))]
 
 
-def test_the_first_range_begins_where_the_reader_is(history):
-    """The commits in between have expired; in safe mode where their log repeats what an earlier epoch has."""
+def test_the_first_range_begins_at_the_readers_position(history):
+    """The commits in between have expired; it is in safe mode where their log repeats that of an earlier epoch."""
     newest = [tag(9, 800, 900), tag(8, 700, 800)]
     history(newest)
     assert after(at(200)) == [landed(8, at(200), at(800)), landed(9, at(800), at(900))]

@@ -16,5 +16,5 @@ from dmdelta.bronze.retention import plan_expiry
     ],
 )
 def test_needed_rows_do_not_expire(needed, before):
-    """By age only, unless a reader is further behind."""
+    """Rows expire by age, unless a reader is further behind."""
     assert plan_expiry(date(2026, 3, 11), 30, needed) == before

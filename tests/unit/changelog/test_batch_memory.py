@@ -43,7 +43,7 @@ def found(table):
 
 @given(st.data())
 def test_any_range_of_any_batches(data):
-    """Of a table and of no table, in log order for each table; None unless batches cover the range without a gap."""
+    """The rows of one or all tables, in log order for each table; None unless batches cover the range without a gap."""
     log = sorted(
         data.draw(st.lists(st.tuples(st.integers(4, 99), st.sampled_from(NAMES)), max_size=30)), key=lambda r: r[0]
     )
@@ -66,7 +66,7 @@ def test_any_range_of_any_batches(data):
 
 
 def test_a_batch_in_the_next_file_continues_the_one_before():
-    """It begins, in memory, where that one ends; a batch that was not kept leaves a gap."""
+    """In memory it begins where the previous one ends; a batch that was not kept leaves a gap."""
     memory = BatchMemory(ROOM)
     memory.add(at(4), at(50), rows_of([(10, NAMES[0])]))
     memory.add(at(50), at(90, number=2), rows_of([]))
@@ -79,7 +79,7 @@ def test_a_batch_in_the_next_file_continues_the_one_before():
 
 
 def test_other_epochs_are_not_covered():
-    """A snapshot's rows are a log of their own."""
+    """A snapshot's rows are a separate log."""
     memory = BatchMemory(ROOM)
     memory.add(at(4), at(50), rows_of([(10, NAMES[0])]))
     assert memory.rows(at(4, epoch=0), at(50)) is None
@@ -87,7 +87,7 @@ def test_other_epochs_are_not_covered():
 
 
 def test_the_oldest_are_evicted(monkeypatch):
-    """As many as needed; what has been read stays valid. A batch larger than the capacity is not kept."""
+    """As many as needed are evicted; rows already read stay valid. A batch larger than the capacity is not kept."""
     evicted = []
     monkeypatch.setattr(batch_memory, "reach", evicted.append)
     one = rows_of([(offset, NAMES[0]) for offset in range(10, 40)])
@@ -107,7 +107,7 @@ def test_the_oldest_are_evicted(monkeypatch):
 
 
 def test_applied_batches_are_released():
-    """Up to a position that every table has reached, batch by batch."""
+    """Batches are released up to a position that every table has reached."""
     memory = BatchMemory(ROOM)
     for begin in (4, 50, 60):
         memory.add(at(begin), at({4: 50, 50: 60, 60: 70}[begin]), rows_of([(begin, NAMES[0])]))

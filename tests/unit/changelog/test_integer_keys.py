@@ -81,7 +81,7 @@ def test_old_and_new_keys(data):
 
 @given(changes(st.integers(1, 4)))
 def test_the_last_change_of_each_key(some):
-    """As an interpreter that applies the changes one by one to a table of keys."""
+    """The result equals that of an interpreter that applies the changes one by one to a table of keys."""
     table = {}
     for at, (op, old, new) in enumerate(some):
         if op in ("delete", "update"):

@@ -33,7 +33,7 @@ MOMENTS = [
 
 @pytest.mark.parametrize(("opaque", "text"), MOMENTS)
 def test_log_and_snapshot_have_one_text(opaque, text):
-    """What the log holds with its type, and what MySQL's text of it becomes."""
+    """Typed values in the log, and values parsed from MySQL's text."""
     keys = KeyDictionary(())
     document = {"one": Opaque(opaque), "list": [Opaque(opaque), "2024-02-29 12:00:00"]}
     logged = json_value(write_jsonb(document), keys)
@@ -55,7 +55,7 @@ def test_every_value_reads_back(count, large):
     assert json.loads(text, parse_float=Decimal) == json.loads(json.dumps(document), parse_float=Decimal)
 
 
-def test_a_type_that_no_document_has():
+def test_a_type_that_documents_cannot_have():
     """Bytes are never part of a document."""
     with pytest.raises(LakehouseError, match="unknown type"):
         document_text(bytes((BINARY, 1, 0, 0, 0, 0)), 0, ())

@@ -246,7 +246,7 @@ def test_a_failed_last_flush_is_raised():
     ],
 )
 def test_an_end_that_says_something_new_is_written(opened, before, exit_point, reason, written):
-    """If no point has moved since the last flush: another reason, or another exit point."""
+    """No point has moved since the last flush, but the reason or the exit point differs."""
     points, recorder = Points("s"), Recorder()
     apply(points, 100, A)
     flushed = StoredPoints(1, before, at(100), {A: TablePoint(*A, at(100), 1)}, exit_point)

@@ -21,7 +21,7 @@ TARGETS: dict[str, Any] = BUNDLE["targets"]
 BOTH = [(target, name) for target in TARGETS for name in JOBS]
 VARIABLE = re.compile(r"\$\{var\.(\w+)\}")
 GIVEN = {"run_as": "0f1e", "notification_address": "data@example.com"}
-"""What whoever deploys prod sets."""
+"""Variables that are set when prod is deployed."""
 
 
 def the(kind: str) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def test_the_jobs_do_what_their_names_say() -> None:
 
 
 def test_a_missing_command_is_detected() -> None:
-    """So that the tests above can fail."""
+    """The tests above can fail."""
     for arguments, wrong in (
         (["fly", "S"], "No such command 'fly'"),
         (["run", "S", "--fly"], "No such option: --fly"),
@@ -109,7 +109,7 @@ def test_a_missing_command_is_detected() -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_jobs_are_deployed_paused(target: str) -> None:
-    """Whatever starts a job by itself; only variables change it, one for each of the two that write."""
+    """All that starts jobs automatically is paused; only variables enable it, one each for the two writing jobs."""
     triggers = {name: JOBS[name].get("continuous") or JOBS[name].get("schedule") for name in JOBS}
     assert {name for name, trigger in triggers.items() if trigger is None} == {"replay_quality"}
     states = {name: trigger["pause_status"] for name, trigger in triggers.items() if trigger}
@@ -157,7 +157,7 @@ def test_a_target_gives_each_job_compute(target: str) -> None:
 
 @pytest.mark.parametrize(("mode", "name"), [("development", "dev"), ("production", "prod")])
 def test_a_target_has_one_deployment(mode: str, name: str) -> None:
-    """With an identity, managers and a place; its serverless variant differs in nothing but the compute."""
+    """With an identity, managers and a path; its serverless variant differs only in the compute."""
     target, variant = dict(TARGETS[name]), dict(TARGETS[f"{name}_serverless"])
     assert target["mode"] == mode
     assert target["run_as"] == {
@@ -181,8 +181,8 @@ def test_only_operators_and_the_jobs_reach_the_passwords() -> None:
     assert scope["permissions"] == [{"level": "READ", "service_principal_name": "${var.run_as}"}]
 
 
-def test_prod_keeps_what_cannot_be_made_again() -> None:
-    """Its resources are those of the bundle, and protected."""
+def test_prod_protects_what_cannot_be_recreated() -> None:
+    """Its resources are those of the bundle, and have `prevent_destroy`."""
     for kind in ("schemas", "volumes", "secret_scopes"):
         ((name, kept),) = TARGETS["prod"]["resources"][kind].items()
         assert [name] == [one for part in RESOURCES for one in part.get(kind, {})]
@@ -219,7 +219,7 @@ def test_dev_and_prod_share_nothing() -> None:
 
 
 def test_variables_are_described_and_used() -> None:
-    """And given a value in each target, but for those that whoever deploys prod sets."""
+    """Each has a value in every target, except those that are set when prod is deployed."""
     texts = "".join(file.read_text() for file in FILES)
     assert BUNDLE["variables"].keys() == set(VARIABLE.findall(texts))
     assert all(one["description"].endswith(".") for one in BUNDLE["variables"].values())

@@ -63,7 +63,7 @@ REQUIRED = [
 
 
 def keys(node: Any, place: tuple[Any, ...] = (), seen: set[int] | None = None) -> Iterator[tuple[Any, ...]]:
-    """The path of each key that the schema defines, what an anchor names once."""
+    """The path of each key that the schema defines, anchored content only once."""
     seen = set() if seen is None else seen
     if id(node) in seen or not isinstance(node, dict | list):
         return
@@ -76,7 +76,7 @@ def keys(node: Any, place: tuple[Any, ...] = (), seen: set[int] | None = None) -
 
 def changed(file: str, place: tuple[Any, ...], *, rename: str = "", value: Any = None) -> Any:
     """A file's content with a key renamed or set, or else without it."""
-    content = json.loads(json.dumps(FILES[file]))  # what an anchor names becomes separate
+    content = json.loads(json.dumps(FILES[file]))  # anchored content becomes separate
     node = content
     for key in place[:-1]:
         node = node[key]
@@ -89,7 +89,7 @@ def changed(file: str, place: tuple[Any, ...], *, rename: str = "", value: Any =
 
 
 def complaints(content: Any) -> list[str]:
-    """Why the schema refuses a file: the place and the message of each error."""
+    """Why the schema refuses a file: the path and the message of each error."""
     return [f"{'.'.join(map(str, error.absolute_path))}: {error.message}" for error in VALIDATOR.iter_errors(content)]
 
 
@@ -125,7 +125,7 @@ def test_a_missing_key_is_refused(file: str, place: tuple[Any, ...]) -> None:
 
 
 def test_a_reference_stands_for_any_value() -> None:
-    """Of a number, a choice and a list; a text with something around it does not."""
+    """A number, a choice and a list; a text with something around the reference is refused."""
     for place in (("timeout_seconds",), ("continuous", "pause_status"), ("email_notifications", "on_failure")):
         assert complaints(changed("resources/run.job.yml", (*RUN, *place), value="${var.x}")) == []
         assert complaints(changed("resources/run.job.yml", (*RUN, *place), value="a ${var.x}")) != []

@@ -21,7 +21,7 @@ INLINE_COMMAND = re.compile(r"`(?:\.venv/bin/)?dmdelta ([a-z][^`\n#]*)")
 NAMED_FILE = re.compile(r"`([\w.-]+/[\w./-]+\.(?:py|yml|md|txt|json|lock))`")
 SUMMARY = re.compile(r"^\*\*In one line:\*\* (.*)$", re.MULTILINE)
 USER_FILES = ("task/", "pipelines/my.yml")
-"""Files of a reader's own."""
+"""Files that the reader creates."""
 CALL = re.compile(r"^\| \d+ \| `([\w/]+\.py)`: ((?:`\w+`(?:, )?)+) \|", re.MULTILINE)
 """A row of ARCHITECTURE.md's table of calls: a module and its functions."""
 PHASE = re.compile(r"^\| ([A-Z]+) \| .* \| ([A-Z, ]+) \|$", re.MULTILINE)

@@ -39,7 +39,7 @@ COMMENT = """
 
 
 def test_the_shipped_example_is_what_init_writes():
-    """pipelines/mysql.example.yml and the template are one text, but for the contracts: the repository has some."""
+    """pipelines/mysql.example.yml equals the template, except for the contracts, which only the repository has."""
     assert COMMENT in TEMPLATE
     contracts = COMMENT.replace("# quality:", "quality:").replace("#   schemas: schemas", "  schemas: ../schemas")
     assert EXAMPLE.read_text(encoding="utf-8") == TEMPLATE.replace(COMMENT, contracts)

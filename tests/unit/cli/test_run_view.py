@@ -1,6 +1,6 @@
 """The live view of `dmdelta run`: golden frames in `tests/golden/run_view`, and a run on a pseudo-terminal.
 
-After an intended change: `python -m tests.unit.cli.test_run_view` writes the frames anew.
+After an intended change: `python -m tests.unit.cli.test_run_view` rewrites the frames.
 """
 
 import io
@@ -75,7 +75,7 @@ def test_the_frame_is_as_recorded(width, monkeypatch):
 
 
 def test_a_wide_terminal_gets_the_frame_of_100_columns(monkeypatch):
-    """As `dmdelta status`."""
+    """The same as for `dmdelta status`."""
     monkeypatch.setattr(status_view_module, "_time", _utc)
     assert rendered(300) == rendered(100)
 
@@ -91,7 +91,7 @@ def test_a_wide_terminal_gets_the_frame_of_100_columns(monkeypatch):
     ],
 )
 def test_a_start_is_shown(status, is_starting):
-    """Until the sources are open."""
+    """The view shows the start until the sources are open."""
     assert ("starting Spark and opening the sources" in rendered(100, status, None)) is is_starting
 
 
@@ -123,7 +123,7 @@ def printed(line):
 
 
 def test_lines_of_children_are_readable():
-    """A relay logs JSON lines: warnings are shown as text, at any width on one line; less is not shown."""
+    """A relay logs JSON lines: warnings are shown as text on one line at any width; lower levels are not shown."""
     text = printed(json.dumps(LINE))
     assert text == readable(LINE) + "\n"
     assert text[2] == ":"
@@ -137,7 +137,7 @@ def test_lines_of_children_are_readable():
 
 @pytest.mark.parametrize("line", ["# A fatal error [x]", '{"ts": broken', '{"ts": 1}', "", "  at x.y.Z(Z.java:1)"])
 def test_unknown_lines_pass(line):
-    """Whatever they look like."""
+    """Lines of any form are printed unchanged."""
     assert printed(line) == line + "\n"
 
 
@@ -173,7 +173,7 @@ CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 class OnTerminal:
-    """A program whose stdin, stdout and stderr are a pseudo-terminal, except those that are given."""
+    """A program with a pseudo-terminal as stdin, stdout and stderr, except the given ones."""
 
     def __init__(self, *arguments, **streams):
         self.terminal, inner = pty.openpty()
@@ -202,7 +202,7 @@ class OnTerminal:
 
     @property
     def text(self):
-        """What it shows; a control sequence ends a line."""
+        """The output; a control sequence ends a line."""
         return CONTROL.sub("\n", self.output).replace("\r", "")
 
     def __enter__(self):

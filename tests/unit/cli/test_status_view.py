@@ -1,6 +1,6 @@
 """The status on a terminal: golden texts in `tests/golden/status`, at most 100 columns wide.
 
-After an intended change: `python -m tests.unit.cli.test_status_view` writes them anew.
+After an intended change: `python -m tests.unit.cli.test_status_view` rewrites them.
 """
 
 import io
@@ -115,7 +115,7 @@ def _utc(moment):
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_text_is_as_recorded(name):
-    """And no line is wider than 100 columns."""
+    """No line is wider than 100 columns."""
     text = rendered(name)
     assert text == (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
     assert max(map(len, text.splitlines())) <= WIDTH
@@ -141,7 +141,7 @@ def test_the_document_follows_its_schema(name, capsys, monkeypatch, tmp_path):
 
 
 def test_a_pipe_gets_one_hundred_columns(capsys, monkeypatch, tmp_path):
-    """Not the width of a terminal that is not there."""
+    """The width does not depend on COLUMNS."""
     spec = tmp_path / "task.yml"
     spec.write_text("name: shop\nsources: [{source-id: s1, binlog-dir: .}]\nlakehouse: {root: lake}\n")
     monkeypatch.setenv("COLUMNS", "300")

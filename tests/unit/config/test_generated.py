@@ -61,7 +61,7 @@ CONTRACTS = sorted((ROOT / "schemas").glob("*/*.yml"))
 
 @pytest.mark.parametrize("path", CONTRACTS, ids=lambda path: f"{path.parent.name}.{path.stem}")
 def test_every_shipped_contract_fits_its_json_schema(path):
-    """Which editors find by the first line."""
+    """Editors find the schema by the first line."""
     text = path.read_text(encoding="utf-8")
     assert text.startswith("# yaml-language-server: $schema=../suite.schema.json\n")
     assert (path.parent / "../suite.schema.json").is_file()

@@ -14,6 +14,6 @@ SINK = SinkConfig(kind="mysql", host="h", user="u")
 
 @pytest.mark.parametrize(("duration", "seconds"), [(None, 20.0), (timedelta(seconds=7), 7.0), (timedelta(0), 0.0)])
 def test_safe_mode_duration(duration, seconds):
-    """As at silver: `safe-mode-duration`, by default two flush intervals."""
+    """The same as for silver: `safe-mode-duration`, by default two flush intervals."""
     syncer = SyncerConfig(checkpoint_flush_interval=timedelta(seconds=10), safe_mode_duration=duration)
     assert sink_settings(SimpleNamespace(syncer=syncer, sources=()), SINK).safe_mode_duration == seconds

@@ -68,7 +68,7 @@ def looping(monkeypatch):
 
 
 def test_the_interval_before_the_target_answers(looping):
-    """What is changed while the target is down applies to the sink that is opened then."""
+    """A change while the target is down applies to the sink that is opened later."""
     looping.loop.change_interval(7.0)
     looping.answers.set()
     assert looping.sink.idle.wait(WAIT)

@@ -32,7 +32,7 @@ def test_it_starts_once_with_the_first_use_from_any_thread():
 
 
 def test_a_clone_is_deferred_too():
-    """A control table has a session of its own, which it does not use under a local root."""
+    """A control table has its own session, which it does not use under a local root."""
     starts = Starts()
     clone = clone_session(deferred_session(starts))
     assert starts.count == 0

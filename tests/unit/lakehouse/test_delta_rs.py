@@ -81,7 +81,7 @@ def test_a_commit_that_another_run_makes_meanwhile_fences_this_one(table, monkey
 
 
 def test_a_lower_version_than_the_committed_one_is_refused(table):
-    """What a wrong version passed to delta-rs would do: nothing is written behind the newest commit."""
+    """As with a wrong version passed to delta-rs: nothing is written after the newest commit."""
     table.append([{"id": "a"}], tag(5))
     with pytest.raises(Fenced):
         table.append([{"id": "b"}], tag(4))
@@ -90,7 +90,7 @@ def test_a_lower_version_than_the_committed_one_is_refused(table):
 
 
 def test_the_newest_row_of_each_key(table, monkeypatch):
-    """As Spark's max_by: rows without an order do not count, NULL is a key, and parts of the table are combined."""
+    """Like Spark's max_by: rows without an order are ignored, NULL is a key, and parts of the table are combined."""
     monkeypatch.setattr("dmdelta.lakehouse.access.arrow_rows.PART_ROWS", 2)
     table.append([{"id": "a", "n": 3, "at": NOON, "texts": ["x", None]}, {"id": "a", "n": 1}, {"id": "b"}], None)
     table.append([{"n": 1}, {"n": 2}, {"id": "a", "n": 2}, {"id": "c", "n": 7}], None)
@@ -146,7 +146,7 @@ def test_a_compacted_table_has_the_same_rows_and_commits(table):
 
 
 def test_a_long_history_is_read_in_pages(table):
-    """Also where checkpoints and the log retention have shortened it."""
+    """This also works after checkpoints and log retention have shortened it."""
     for number in range(1, 61):
         table.append([{"id": "a", "n": number}], tag(number, app="often" if number > 2 else "seldom"))
     assert newest_own_commit(table.commits, "seldom").tag.version == 2
@@ -189,7 +189,7 @@ def test_versions_belong_to_their_commits(table, monkeypatch):
 
 
 def test_processes_that_append_at_the_same_time_lose_nothing(table):
-    """Also each other's transactions: one application per process, and one that all of them use."""
+    """Transactions are also kept: one application per process, and one that all processes share."""
     with get_context("spawn").Pool(2) as pool:
         made = pool.starmap(append_some, [(table, name) for name in ("x", "y")])
     assert len(table.rows()) == 2 * 20
@@ -208,7 +208,7 @@ def append_some(table: LocalTable, name: str) -> list[OwnCommit | None]:
 
 
 def test_expired_files_of_the_log_are_removed_every_fifty_appends(tmp_path):
-    """To search for them after each append takes the longer the longer the log is."""
+    """A search after each append would take longer as the log grows."""
     table = local_table(None, Lakehouse(root=str(tmp_path)).metadata("task_state"))
     table.create(SCHEMA, {"delta.checkpointInterval": "10", "delta.logRetentionDuration": "interval 1 hours"})
     log, left = table.folder / "_delta_log", {}
@@ -223,7 +223,7 @@ def test_expired_files_of_the_log_are_removed_every_fifty_appends(tmp_path):
     assert newest_own_commit(table.commits, "app").tag.version == 51
 
 
-def test_what_a_table_cannot_do_is_reported_without_rows(table):
+def test_errors_of_a_table_are_reported_without_rows(table):
     with pytest.raises(LakehouseError) as caught:
         table.append([{"id": "a", "n": "secret text"}], None)
     assert "secret" not in str(caught.value)
@@ -237,7 +237,7 @@ def test_what_a_table_cannot_do_is_reported_without_rows(table):
 
 @pytest.mark.parametrize("feature", ["unknownFeature", "deletionVectors", "typeWidening"])
 def test_a_table_with_a_feature_that_delta_rs_lacks_is_not_plain(table, feature):
-    """Such as a later version of Delta adds: the error names the way out."""
+    """For example a feature of a later Delta version: the error names the solution."""
     assert table.is_plain()
     _PLAIN.clear()
     (log,) = (table.folder / "_delta_log").glob("*.json")
@@ -319,7 +319,7 @@ def test_the_newest_version_is_that_of_the_last_commit(table):
 
 
 @pytest.mark.parametrize("wrong", [-1, 1])
-def test_a_wrong_version_passed_to_delta_rs_is_noticed(table, monkeypatch, wrong):
+def test_a_wrong_version_passed_to_delta_rs_is_detected(table, monkeypatch, wrong):
     """The tests of idempotence fail if the transaction in the log is not the tag's."""
     monkeypatch.setattr(
         "dmdelta.lakehouse.access.delta_rs.local_table.Transaction",
@@ -330,7 +330,7 @@ def test_a_wrong_version_passed_to_delta_rs_is_noticed(table, monkeypatch, wrong
 
 
 def test_the_highest_value_that_a_commit_added(table):
-    """By the statistics of its files; a commit without files has none, and neither has one that has expired."""
+    """It is read from the statistics of its files; a commit without files, or an expired one, has none."""
     table.append([{"id": "a", "n": 7, "at": NOON}, {"id": "b", "n": 3, "at": NOON - timedelta(hours=1)}], None)
     assert table.newest_in(1, "n") == 7
     assert datetime.fromisoformat(table.newest_in(1, "at").replace("Z", "+00:00")) == NOON

@@ -58,7 +58,7 @@ def shown(lines, *, is_cancelling):
 
 @pytest.mark.parametrize("is_cancelling", [False, True])
 def test_unknown_lines_pass(is_cancelling):
-    """In their order, also while jobs are cancelled."""
+    """They keep their order, also while jobs are cancelled."""
     assert shown(["spinner …" + INCUBATOR, "x"], is_cancelling=is_cancelling) == ["spinner …", "x"]
     lines = [*UNKNOWN, *FULL_DISK, UNKNOWN[0], "2026-11-21 10:00:00 ERROR Executor: no trace", *UNKNOWN]
     assert shown([INCUBATOR, *lines], is_cancelling=is_cancelling) == lines
@@ -66,7 +66,7 @@ def test_unknown_lines_pass(is_cancelling):
 
 @pytest.mark.parametrize("report", [CANCELLED, CANCELLED_AGAIN, KILLED, ABORTED])
 def test_reports_of_cancelled_jobs_are_omitted_only_after_a_cancellation(report):
-    """What nobody cancelled is an error, and what follows a report is shown."""
+    """A report without a cancellation is an error, and lines after a report are shown."""
     lines = [*report, *report, "PySpark worker failed", *report, *FULL_DISK]
     assert shown(lines, is_cancelling=False) == lines
     assert shown(lines, is_cancelling=True) == ["PySpark worker failed", *FULL_DISK]
@@ -139,7 +139,7 @@ else:
 
 @pytest.mark.parametrize("arguments", [[], ["fails"]])
 def test_the_output_of_a_child_reaches_stderr(arguments):
-    """Whatever it writes to, during the block and later; of one that does not start, before the error."""
+    """On either stream, during the block and later; if the child does not start, before the error."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, *arguments],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -199,7 +199,7 @@ print("own stdout")
 
 
 def test_inherited_output_ends_with_the_child():
-    """Whoever waits for the output of this process waits for the JVM, too."""
+    """A reader of this process's output waits for the JVM, too."""
     done = subprocess.run(
         [sys.executable, "-c", INHERITED],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -256,7 +256,7 @@ def test_a_callers_handler_of_ctrl_c_is_kept(default_handler):
 
 
 def test_without_a_handler_ctrl_c_cancels_jobs_quietly(default_handler, monkeypatch):
-    """As PySpark does, but without stack traces of the cancelled jobs."""
+    """As in PySpark, but without stack traces of the cancelled jobs."""
     known = _Cancellations()
     monkeypatch.setattr("dmdelta.lakehouse.jvm.output._CANCELLATIONS", known)
     with interrupts_kept():

@@ -47,7 +47,7 @@ def kept(commits, hours, *, needed=lambda _: True, marks=True):
 
 
 def test_the_newest_tag_of_each_application_is_repeated_once_it_is_old():
-    """The application with the newest commit first; not one that commits, and only those that are looked up."""
+    """The newest commit first; not for applications that still commit, and only those that are looked up."""
     commits = history(tag(9), tag(8), tag(3, app="b"), tag(2, app="b"), tag(5, app="c"), None)
     assert kept(commits, 1.5) == KeptTags((again(tag(3, app="b")), again(tag(5, app="c"))))
     assert kept(commits, 3) == KeptTags((again(tag(5, app="c")),))
@@ -63,7 +63,7 @@ def test_what_was_repeated_is_repeated_again():
     assert kept(history(tag(9), tag(4, app="b"), older), 0.5) == KeptTags((again(tag(4, app="b")),))
 
 
-def test_where_epochs_began_is_repeated_with_every_position():
+def test_the_starts_of_epochs_are_repeated_with_every_position():
     """All of them, the oldest first, and without new positions once only an old commit has one."""
     first, second = mark(1), mark(6)
     commits = history(tag(7), second, tag(5), first)
@@ -77,7 +77,7 @@ def test_where_epochs_began_is_repeated_with_every_position():
 
 
 def test_a_text_without_tags():
-    """Also of a later version, and a tag as an earlier version writes it."""
+    """Unknown texts have no tags, also one of a later version; a tag of an earlier version is read."""
     both = KeptTags((again(tag(3)), again(tag(4, app="b"))), (mark(1),))
     assert KeptTags.from_json(both.to_json()) == both
     assert newest_tags(both.to_json()) == both.newest
@@ -89,7 +89,7 @@ def test_a_text_without_tags():
 
 
 def test_look_ups_find_what_was_repeated():
-    """And what was committed after it, or before it by another application."""
+    """Also what was committed after it, or before it by another application."""
     commits = history(tag(9), KeptTags((again(tag(3, app="b")), again(tag(5, app="c"))), (mark(1),)), tag(8))
 
     def read(limit):
@@ -110,8 +110,8 @@ def test_look_ups_find_what_was_repeated():
     assert [one.tag for one in timed_commits(read, 9 * HOUR, 10)[0]] == [tag(9), tag(8)]
 
 
-def test_a_history_that_has_expired_is_not_whole():
-    """It may reach back less than the span that was asked for."""
+def test_an_expired_history_is_not_complete():
+    """It may reach back less than the requested time span."""
     commits = [replace(one, version=one.version + 10) for one in history(tag(9), tag(8), tag(7))]
     assert timed_commits(lambda limit: commits[:limit], 1.5 * HOUR, 10)[1]
     assert not timed_commits(lambda limit: commits[:limit], 3 * HOUR, 10)[1]

@@ -38,7 +38,7 @@ def folders_of(schema, table):
 
 @pytest.mark.parametrize(("table", "folder"), [("t", "t"), ("sel`ect", "sel~60ect"), ("a b", "a~20b"), ("_t", "~5ft")])
 def test_tests_find_a_table_in_its_folder(tmp_path, table, folder):
-    """What the soak takes for the folder of a table is where Spark writes it, for any name."""
+    """The folder of a table that the soak uses is where Spark writes it, for any name."""
     identifier = Lakehouse(root=str(tmp_path / "my`lake")).silver("d", table)
     assert not is_table(identifier)
     (tmp_path / "my`lake" / "silver" / "d" / folder / "_delta_log").mkdir(parents=True)

@@ -55,7 +55,7 @@ def plan(names, kept, newest=None, missing=()):
     ],
 )
 def test_the_log_begins_at_a_checkpoint_before_which_everything_is_old(kept, newest, first):
-    """And not after the version that is needed; all files of the earlier ones go, the oldest first."""
+    """Not after the version that is needed; all files of earlier versions are removed, the oldest first."""
     found = plan(log_of(range(11), (4, 8), spark=False), kept, newest)
     assert found.first == first
     assert list(found.files) == sorted(
@@ -63,7 +63,7 @@ def test_the_log_begins_at_a_checkpoint_before_which_everything_is_old(kept, new
     )
 
 
-def test_checksums_go_earlier():
+def test_checksums_are_removed_earlier():
     """Those of versions before the newest checkpoint; a log of Spark has four files for each commit."""
     found = plan(log_of(range(11), (4, 8)), 100 * HOUR)
     kept = {*log_of(range(8), spark=False), *log_of(range(8, 11), (8,)), *log_of([4], (4,), spark=False)}
@@ -76,7 +76,7 @@ def test_a_commit_that_is_just_being_removed():
     assert plan(log_of(range(11), (4, 8)), HOUR, missing=(8,)).first == 4
 
 
-def test_a_log_with_checkpoints_of_another_kind_is_left_alone():
+def test_a_log_with_checkpoints_of_another_kind_is_not_cleaned():
     """Their parts are in files that only the checkpoint names."""
     other = f"{8:020d}.checkpoint.3a0d65cd-4056-49b8-937b-95f9e3ee90e5.parquet"
     assert plan([*log_of(range(11), (4,)), other], HOUR).files == ()
@@ -98,7 +98,7 @@ def test_a_log_of_delta_rs(tmp_path):
     cleanup = read_log_cleanup(log, 3 * HOUR)
     assert cleanup.first == 8
     remove_files(log, cleanup)
-    remove_files(log, cleanup)  # another process has been faster
+    remove_files(log, cleanup)  # another process was faster
     assert sorted(int(file.stem) for file in log.glob("*.json")) == [8, 9, 10, 11]
     for version in range(8, 12):
         assert rows(deltalake.DeltaTable(tmp_path, version=version)) == list(range(version + 1))

@@ -72,7 +72,7 @@ def test_counts_start_at_the_last_maintenance():
     ],
 )
 def test_a_plan_from_the_tables_state(wear, deeds, thorough):
-    """Small files, dead rows and old commits by their number; old files now and then, until none are left to remove."""
+    """Small files, dead rows and old commits by their number; old files periodically, until none are left to remove."""
     assert plan_maintenance(wear, NOW).deeds == deeds
     assert plan_maintenance(wear, NOW, thorough=True).deeds == thorough
 

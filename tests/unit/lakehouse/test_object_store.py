@@ -1,4 +1,4 @@
-"""Tables in an object store, read with delta-rs from a service that speaks S3's protocol: as those of a folder."""
+"""Tables in an object store, read with delta-rs over the S3 protocol, equal those in a folder."""
 
 import pytest
 
@@ -60,13 +60,13 @@ def test_an_absent_table_has_nothing(remote):
 
 
 def test_spark_reads_what_delta_rs_cannot(remote, monkeypatch):
-    """Here, because nobody answers at the address. Spark writes in any case."""
+    """Here, because no server listens at the address. Spark always writes."""
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
     with pytest.raises(UnsupportedTable, match="reading"):
         remote.properties()
 
     class BySpark:
-        """What was called."""
+        """Records calls."""
 
         def __getattr__(self, name):
             return lambda *_: name
@@ -76,7 +76,7 @@ def test_spark_reads_what_delta_rs_cannot(remote, monkeypatch):
     assert (table.append([], None), table.compact()) == ("append", "compact")
 
 
-def test_a_started_session_reads_by_itself(remote):
+def test_a_started_session_reads_without_delta_rs(remote):
     session = deferred_session(object)
     assert object_table(session, PLACE) == remote
     session.started()

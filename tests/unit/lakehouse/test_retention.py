@@ -11,8 +11,8 @@ LONGER = {FILE_RETENTION: "interval 8 days", LOG_RETENTION: "interval 10 days"}
 
 
 @pytest.mark.parametrize("retention", [DELTA, FREQUENT, SILVER])
-def test_the_log_goes_back_to_what_the_last_vacuum_has_removed(retention):
-    """Else each VACUUM would have to list all files; Delta refuses a log that is shorter than `files`."""
+def test_the_log_reaches_back_to_what_the_last_vacuum_has_removed(retention):
+    """Otherwise each VACUUM has to list all files; Delta refuses a log retention that is shorter than `files`."""
     assert retention.log > retention.files + retention.vacuum
 
 

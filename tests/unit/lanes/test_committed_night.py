@@ -1,4 +1,4 @@
-"""What the committed file keeps of a night: results by test, seeds and durations."""
+"""What the committed file stores of a night: results by test, seeds and durations."""
 
 import json
 from dataclasses import replace
@@ -16,7 +16,7 @@ TESTS = [f"{file}.py::test_{number}" for file in "ab" for number in range(5)]
 
 
 def part(outcome, first, last, *, failed=(), skipped=(), **more):
-    """A part that ended a range of the tests."""
+    """A part in which a range of the tests ended."""
     kinds = dict.fromkeys(failed, "failed") | dict.fromkeys(skipped, "skipped")
     ended = {TESTS[number]: CaseResult(kinds.get(number, "passed"), 2.0 + 10 * number) for number in range(first, last)}
     return PartResult("unit", outcome, 100.0, "pytest @x", tests=ended, **{"planned": tuple(ended), **more})
@@ -30,12 +30,12 @@ def a_night(*parts):
 
 
 def resumed(night, tests=TESTS):
-    """After a commit and a fresh checkout."""
+    """The night after a commit, in a fresh checkout."""
     return resumed_night(json.loads(json.dumps(stored_night(night))), COMMIT, [UNIT, SOAK], lambda _: list(tests))
 
 
-def test_a_night_goes_on_where_it_was():
-    """Summaries and what is left are the same: after a stop, failures, a pytest that broke, and a program."""
+def test_a_night_resumes_where_it_stopped():
+    """Summaries and remaining tests are the same: after a stop, failures, a crash of pytest, and a program."""
     night = a_night(
         part(Outcome.FAILED, 0, 4, failed=(1,), skipped=(2,), faults=3, date="2026-11-25"),
         part(Outcome.STOPPED, 4, 6, planned=tuple(TESTS[4:8]), interrupted=(TESTS[6],)),
@@ -59,15 +59,15 @@ def test_a_test_that_exceeds_its_second_part_elsewhere_has_failed():
     assert summarize(UNIT, found).failed == 1
 
 
-def test_a_lane_of_other_tests_begins_again():
-    """Other lanes go on."""
+def test_a_lane_with_other_tests_restarts():
+    """Other lanes resume."""
     soak = PartResult("soak", Outcome.PASSED, 9.0, "soak", seed=7)
     found = resumed(a_night(part(Outcome.PASSED, 0, 9), soak), [*TESTS, "c.py::test_0"])
     assert (found.parts, len(pending(UNIT, found))) == ([soak], 11)
 
 
-def test_a_preparation_is_tried_again():
-    """What was missing there may be here."""
+def test_a_preparation_is_retried():
+    """What was missing on the other machine may exist on this one."""
     night = a_night(part(Outcome.PASSED, 0, 9))
     night.unprepared["unit"] = "Go is missing"
     planned = plan_next([UNIT], resumed(night), float("inf"))
@@ -89,14 +89,14 @@ def test_long_tests_have_durations_and_files_a_mean():
 
 
 def test_durations_plan_another_commit():
-    """A new test of a known file is as long as the file's others."""
+    """The estimate for a new test in a known file is the mean of the file."""
     night = Night("f" * 40, 1, seconds=known_seconds(stored_night(a_night(part(Outcome.PASSED, 0, 7)))))
     asked = ["a.py::test_new", "a.py::test_3", "b.py::test_0", "b.py::test_new"]
     assert [estimate(UNIT, night, test) for test in asked] == [2.0, 32.0, 52.0, 600.0]
 
 
 def test_durations_stay_until_newer_ones_are_known():
-    """A mean that is only known from the file stays; tests that are gone do not."""
+    """A mean that is only known from the file is kept; removed tests are not."""
     night = Night(COMMIT, 1, seconds=known_seconds(stored_night(a_night(part(Outcome.PASSED, 0, 7)))))
     night.collected["unit"] = ["a.py::test_0", "a.py::test_1"]
     assert stored_night(night)["seconds"] == {"unit": {"a.py": 2.0, "a.py::test_1": 12.0}}
@@ -105,7 +105,7 @@ def test_durations_stay_until_newer_ones_are_known():
 
 
 def test_a_page_without_a_night(tmp_path):
-    """None was committed, or one of before."""
+    """No page was committed, or one of an older format."""
     file = tmp_path / "verification.json"
     assert read_stored(file) == ("", {})
     file.write_text('{"commit": "c0ffee"}')

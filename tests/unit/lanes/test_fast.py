@@ -8,13 +8,13 @@ LIST = TESTS / "fast.txt"
 
 
 def functions_of(file: Path) -> set[str]:
-    """The test functions of a file that every test run takes."""
+    """The test functions of a file that every test run includes."""
     functions = [node for node in ast.parse(file.read_text("utf-8")).body if isinstance(node, ast.FunctionDef)]
     return {one.name for one in functions if "pytest.mark.long" not in map(ast.unparse, one.decorator_list)}
 
 
 def test_each_line_names_a_test_of_the_ordinary_lane():
-    """A test that is renamed, removed or long is an error of the list."""
+    """A renamed, removed or long test in the list is an error."""
     lines = LIST.read_text("utf-8").splitlines()
     assert len(lines) == len(set(lines)) > 0
     for line in lines:

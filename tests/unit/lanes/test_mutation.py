@@ -1,4 +1,4 @@
-"""`make mutation`: where a mutant may be, and which tests it faces."""
+"""`make mutation`: where mutants are allowed, and which tests run on them."""
 
 import pytest
 
@@ -38,7 +38,7 @@ def a_mutant(line=3, *, inside=True, operator="NumberReplacer"):
     ],
 )
 def test_regions(text, typing, function, planning):
-    """Annotations and decorators are no operations; a default is executed on import."""
+    """Annotations and decorators are not mutated; a default is executed on import."""
     lines = TEXT.splitlines()
     (line,) = (number for number, code in enumerate(lines, 1) if text in code)
     column = lines[line - 1].index(text)
@@ -48,7 +48,7 @@ def test_regions(text, typing, function, planning):
 
 
 def test_the_pool_has_pure_modules_and_plans():
-    """Whole packages and modules, and of others the planning functions."""
+    """Complete packages and modules, and the planning functions of others."""
     found = dict(modules(ROOT))
     assert {"dmdelta/binlog/rows/decode.py", "dmdelta/engine/apply/turns.py"} <= found.keys()
     assert not found["dmdelta/binlog/rows/decode.py"]
@@ -75,7 +75,7 @@ NEAR, FAR, SLOW = "tests/unit/model/test_gtid.py::x", "tests/unit/cli/test_a.py:
 LINES = {MODULE: {3: frozenset({SLOW, FAR, NEAR}), 4: frozenset({FAR})}}
 
 
-def test_a_mutant_faces_the_tests_that_execute_its_line():
+def test_the_tests_that_execute_the_line_run_on_a_mutant():
     """The nearest first, then the fastest."""
     contexts = Contexts(LINES, {NEAR: 5.0, FAR: 1.0, SLOW: 2.0})
     assert plan_tests(a_mutant(), contexts) == [NEAR, FAR, SLOW]
@@ -83,11 +83,11 @@ def test_a_mutant_faces_the_tests_that_execute_its_line():
     assert plan_tests(a_mutant(5), contexts) == []
 
 
-def test_a_line_that_an_import_executes_faces_the_tests_of_its_module():
+def test_the_tests_of_the_module_run_on_a_line_that_an_import_executes():
     assert plan_tests(a_mutant(1, inside=False), Contexts(LINES, {SLOW: 1.0})) == [NEAR, FAR, SLOW]
 
 
-def test_a_module_without_executed_functions_faces_the_tests_of_its_folder():
+def test_the_tests_of_the_folder_run_on_a_module_without_executed_functions():
     assert plan_tests(a_mutant(1, inside=False), Contexts({}, {NEAR: 1.0, FAR: 1.0})) == [NEAR]
     assert plan_tests(a_mutant(1), Contexts({}, {NEAR: 1.0, FAR: 1.0})) == []
 
@@ -101,12 +101,12 @@ def test_the_time_of_a_mutant_is_limited(slow, tests):
     assert plan_tests(a_mutant(), contexts) == tests
 
 
-def test_one_test_is_always_faced():
+def test_at_least_one_test_is_run():
     assert plan_tests(a_mutant(4), Contexts(LINES, {FAR: 9000.0})) == [FAR]
 
 
 def test_an_accepted_survivor_has_a_reason():
-    """For its path, line and operator alone."""
+    """It applies to its path, line and operator only."""
     accepted = [Accepted(MODULE, "x = 1", "Number", "it is a buffer's size")]
     assert accepted_reason(accepted, a_mutant(), "x = 1") == "it is a buffer's size"
     assert accepted_reason(accepted, a_mutant(), "x = 2") is None

@@ -1,4 +1,4 @@
-"""`make nightly`: which part is next, what a call resumes, and what the page says."""
+"""`make nightly`: the next part, resuming, and the page."""
 
 import json
 import sys
@@ -20,7 +20,7 @@ SOAK = RunLane("soak", ("-m", "soak", "--seed", "{seed}", "--json", "{json}"), s
 
 
 def a_night(**changes):
-    """A night of four tests, of which nothing has run."""
+    """A night with four tests, before its first part."""
     return replace(Night(COMMIT, 7, collected={"unit": ["a", "b", "c", "d"]}), **changes)
 
 
@@ -38,7 +38,7 @@ def test_a_budget(text, seconds):
 
 
 @pytest.mark.parametrize("text", ["150", "2.5h", "30m2h", "1d", "-5m"])
-def test_a_budget_that_is_none(text):
+def test_an_invalid_budget(text):
     with pytest.raises(ValueError, match="150m, 2h or 2h30m"):
         parse_budget(text)
 
@@ -58,13 +58,13 @@ def test_a_budget_that_is_none(text):
     ],
 )
 def test_the_first_tests_that_fit(seconds, longest, chosen):
-    """In their order: a shorter one behind a longer one that does not fit has to wait. One always runs in a full part."""
+    """In order: a short test after a longer one that does not fit waits. At least one test runs in a full part."""
     estimates = {"a": 10.0, "b": 20.0, "c": 5.0}
     assert fitting(estimates, seconds, longest=longest) == tuple(chosen)
 
 
 def test_a_part_has_as_many_tests_as_fit():
-    """Of 40 minutes, estimates fill 29: two tests of ten minutes."""
+    """Estimates fill 29 of 40 minutes: two tests of ten minutes."""
     planned = plan_next([UNIT], a_night(), float("inf"))
     assert planned is not None
     assert (planned.tests, planned.number, planned.limit) == (("a", "b"), 1, PART_SECONDS)
@@ -77,7 +77,7 @@ def test_two_processes_run_twice_as_many():
 
 
 def test_a_known_duration_replaces_the_estimate():
-    """Of the lane's own: over Spark Connect the same test takes another time."""
+    """Within the lane: over Spark Connect the same test takes another time."""
     seconds = {f"{lane} {test}": 1.0 for lane in ("unit",) for test in "abcd"} | {"connect a": 9000.0}
     planned = plan_next([UNIT], a_night(seconds=seconds), float("inf"))
     assert planned is not None
@@ -88,7 +88,7 @@ def test_a_known_duration_replaces_the_estimate():
     ("left", "tests"), [(60.0, None), (879.0, None), (880.0, ("a",)), (1679.0, ("a",)), (1681.0, ("a", "b"))]
 )
 def test_a_budget_ends_between_two_parts(left, tests):
-    """The next part is as short as what is left; if not even a test fits, there is none."""
+    """The next part has the remaining time; if not even one test fits, there is no part."""
     planned = plan_next([UNIT], a_night(), left)
     assert (planned and planned.tests) == tests
     assert planned is None or planned.limit == left
@@ -101,7 +101,7 @@ def test_a_program_runs_only_if_all_of_it_fits():
     assert (planned.seed, planned.limit) == (7, 1900.0)
 
 
-def test_a_lane_that_does_not_fit_does_not_keep_others_waiting():
+def test_a_lane_that_does_not_fit_does_not_delay_others():
     planned = plan_next([SOAK, UNIT], a_night(), 1000.0)
     assert planned is not None
     assert planned.lane is UNIT
@@ -118,7 +118,7 @@ def test_each_part_of_a_program_has_a_seed_of_its_own():
 
 
 def test_the_next_call_resumes():
-    """What a part has finished is not run again, whether it passed or not; what it was stopped before is."""
+    """Finished tests are not run again, whether they passed or not; tests after the stop of a part are."""
     night = a_night(parts=[part(Outcome.STOPPED, {"a": "passed", "b": "failed"}, planned="abc", interrupted=("c",))])
     assert pending(UNIT, night) == ["c", "d"]
     assert not is_complete(UNIT, night)
@@ -133,8 +133,8 @@ def test_a_test_that_exceeds_two_parts_has_failed():
     assert summarize(UNIT, night).failed == 1
 
 
-def test_tests_of_a_pytest_that_breaks_have_failed():
-    """They would break it again."""
+def test_a_crash_of_pytest_fails_the_planned_tests():
+    """They would crash it again."""
     night = a_night(parts=[part(Outcome.FAILED, {"a": "passed"}, planned="abc")])
     assert pending(UNIT, night) == ["d"]
     found = summarize(UNIT, night)
@@ -165,7 +165,7 @@ def test_the_result_of_a_lane_of_tests(parts, result, left):
 
 
 def test_a_failure_is_repeated_by_one_command():
-    """As the lane runs it: over Spark Connect."""
+    """In the same way as the lane: over Spark Connect."""
     lane = replace(UNIT, beside="tests.support.connect_server", options=("--timeout", "9"))
     (command,) = summarize(lane, a_night(parts=[part(Outcome.FAILED, {"t.py::x[a b]": "failed"})])).repeat
     assert command.endswith(" -m pytest 't.py::x[a b]' -m 'not long' --timeout 9")
@@ -181,7 +181,7 @@ def test_the_figures_of_a_program():
 
 
 def test_a_night_on_disk(tmp_path):
-    """It is read as it was; on another commit only the durations are."""
+    """It is read unchanged; on another commit, only the durations are."""
     file, night = tmp_path / "a" / "state.json", a_night(unprepared={"tidb": "no Go"})
     assert read_night(file, COMMIT).parts == []
     night.add(part(Outcome.STOPPED, {"a": "passed"}, planned="ab", interrupted=("b",), notes=("x",)))
@@ -192,7 +192,7 @@ def test_a_night_on_disk(tmp_path):
 
 
 def test_reports_of_a_part_that_was_stopped(tmp_path):
-    """A test that has only begun has no result."""
+    """A test that has only started has no result."""
     file = tmp_path / "reports.jsonl"
     assert read_reports(file) == ({}, ())
     lines = [
@@ -223,7 +223,7 @@ def test_teardown(broken): pass
 
 @pytest.mark.parametrize("parallel", [[], ["-n", "2"]], ids=["one process", "two processes"])
 def test_the_plugin_reports_each_test(tmp_path, parallel):
-    """Also with pytest-xdist, once."""
+    """Each is reported once, also with pytest-xdist."""
     (tmp_path / "test_some.py").write_text(TESTS)
     reports = tmp_path / "reports.jsonl"
     command = [
@@ -252,14 +252,14 @@ def test_the_plugin_reports_each_test(tmp_path, parallel):
 
 
 def test_a_part_is_stopped_at_its_limit(tmp_path):
-    """By SIGINT, so that it ends what it has started."""
+    """With SIGINT, so that it stops the processes that it has started."""
     script = "import time\ntry: time.sleep(60)\nexcept KeyboardInterrupt: print('cleaned up')"
     ended = run_command([sys.executable, "-c", script], tmp_path / "log", 1.0)
     assert (ended.outcome, ended.log.read_text()) == (Outcome.STOPPED, "cleaned up\n")
 
 
 def test_the_lanes():
-    """Each requirement of a lane is there: names, a soak of 60 minutes, parts within the limit."""
+    """The lanes meet their requirements: names, a soak of 60 minutes, parts within the limit."""
     names = {lane.name for lane in LANES}
     assert names == {"test", "long", "crash", "tidb", "mysql97", "connect", "cluster", "fuzz", "soak", "mutation"}
     assert all(lane.seconds <= PART_SECONDS for lane in LANES if isinstance(lane, RunLane))
@@ -272,7 +272,7 @@ def test_the_lanes():
 
 
 def test_the_page_round_trips(tmp_path):
-    """The page and the file say the same."""
+    """The page and the file have the same content."""
     lanes = (summarize(UNIT, a_night(parts=[part(Outcome.FAILED, {"a": "failed"})])), summarize(SOAK, a_night()))
     found = Verification(COMMIT, "2026-11-25", {"cores": "2"}, lanes)
     file = tmp_path / "verification.json"

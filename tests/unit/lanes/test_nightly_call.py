@@ -1,4 +1,4 @@
-"""`make nightly` from end to end: calls with small lanes, in a repository of their own."""
+"""`make nightly` end to end: calls with small lanes, in a temporary repository."""
 
 import json
 import shlex
@@ -40,7 +40,7 @@ def git(*arguments: str) -> str:
 
 @pytest.fixture
 def repository(tmp_path, monkeypatch):
-    """A commit with a test file and a program, as the current folder."""
+    """A repository as the current folder, with one commit of a test file and a program."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     (tmp_path / "test_some.py").write_text(TESTS)
@@ -55,11 +55,11 @@ def repository(tmp_path, monkeypatch):
 
 
 def lanes_of(page: Path = JSON) -> dict[str, tuple[str, int, int, int]]:
-    """What the written file says: result, passed, failed and left to run, by lane."""
+    """The content of the written file: result, passed, failed and pending, by lane."""
     return {one.lane: (one.result, one.passed, one.failed, one.pending) for one in read_verification(page).lanes}
 
 
-def test_a_call_runs_what_is_left(repository, capsys):
+def test_a_call_runs_the_remaining_parts(repository, capsys):
     """Nothing fits, then one lane, then the rest; a further call runs nothing again."""
     assert main(["--budget", "0m"], SMALL) == UNFINISHED
     assert lanes_of() == {"suite": ("not run", 0, 0, 4), "load": ("not run", 0, 0, 2)}
@@ -92,8 +92,8 @@ def test_the_page_has_each_figure(repository):
     assert f"| load | passed | 10 | 0 | 0 | 0 | 0 | 4 | 2,000 | {seed}, {seed + 1} |" in page
 
 
-def test_pages_that_are_committed_make_no_other_night(repository):
-    """A change of anything else does."""
+def test_committing_the_pages_does_not_start_another_night(repository):
+    """A commit of anything else does."""
     assert main([], SMALL) == 0
     tested = read_verification(JSON).commit
     git("add", "docs")
@@ -109,14 +109,14 @@ def test_pages_that_are_committed_make_no_other_night(repository):
 
 
 def fresh_checkout() -> None:
-    """Nothing that is not committed."""
+    """Assert that there are no uncommitted changes."""
     git("add", "docs")
     git("commit", "-qm", "the pages")
     git("clean", "-qxdf")
 
 
 def test_a_fresh_checkout_resumes_the_committed_night(repository, capsys):
-    """What has passed is not run again; failures, figures and seeds stay on the page."""
+    """Passed tests are not run again; failures, figures and seeds remain on the page."""
     (repository / "broken").touch()
     assert main(["--lanes", "suite"], SMALL) == 1
     before = read_verification(JSON)
@@ -133,8 +133,8 @@ def test_a_fresh_checkout_resumes_the_committed_night(repository, capsys):
     assert lanes_of() == {"suite": ("failed", 2, 1, 0), "load": ("passed", 10, 0, 0)}
 
 
-def test_a_lane_that_collects_other_tests_begins_again(repository, capsys):
-    """Its results are of tests by their place in pytest's order."""
+def test_a_lane_that_collects_other_tests_restarts(repository, capsys):
+    """Its results are stored by the index of tests in pytest's order."""
     assert main(["--lanes", "suite"], SMALL) == 0
     stored = json.loads(JSON.read_text())
     stored["night"]["collected"]["suite"] = "9 tests, f00"
@@ -145,8 +145,8 @@ def test_a_lane_that_collects_other_tests_begins_again(repository, capsys):
     assert lanes_of()["suite"] == ("not run", 0, 0, 4)
 
 
-def test_a_failing_part_prints_what_repeats_it(repository, capsys):
-    """A test's command, and a program's with its seed; other parts run all the same."""
+def test_a_failing_part_prints_the_command_that_repeats_it(repository, capsys):
+    """For a test, and for a program with its seed; the other parts still run."""
     (repository / "broken").touch()
     (repository / "load.py").write_text("import sys\nsys.exit(int(sys.argv[1]) % 2)")
     git("commit", "-qam", "fails with odd seeds")
@@ -164,7 +164,7 @@ def test_a_failing_part_prints_what_repeats_it(repository, capsys):
 
 
 def test_a_lane_whose_preparation_fails_has_failed(repository):
-    """The others run."""
+    """The other lanes run."""
     broken = replace(LOAD, prepare=(sys.executable, "-c", "raise SystemExit('no Go')"))
     assert main([], [broken, SUITE]) == 1
     assert lanes_of() == {"load": ("failed", 0, 0, 2), "suite": ("passed", 3, 0, 0)}
@@ -174,7 +174,7 @@ def test_a_lane_whose_preparation_fails_has_failed(repository):
 
 
 def test_a_preparation_is_part_of_the_budget(repository):
-    """The budget stops it, and the next call begins it again."""
+    """The budget stops it, and the next call restarts it."""
     slow = replace(LOAD, seconds=1.0, prepare=(sys.executable, "-c", "import time\ntime.sleep(60)"))
     night, published = Night("c0ffee00", 7), []
     run(night, [slow], 3.0, lambda: published.append(len(night.parts)))
@@ -185,7 +185,7 @@ def test_a_preparation_is_part_of_the_budget(repository):
 
 
 def test_lanes_are_chosen_by_name():
-    """Without names all; a name of no lane is an error."""
+    """All without names; an unknown name is an error."""
     assert chosen_lanes("", LANES) == list(LANES)
     assert [lane.name for lane in chosen_lanes("soak,fuzz", LANES)] == ["fuzz", "soak"]
     with pytest.raises(ValueError, match="no lane sok; lanes: test, mutation, crash"):

@@ -1,4 +1,4 @@
-"""`make soak`: its plan is the seed's, and `make nightly` reads its figures."""
+"""`make soak`: the seed determines its plan, and `make nightly` reads its figures."""
 
 import random
 from collections import Counter
@@ -21,7 +21,7 @@ from tests.support.sabotage import Guard, sabotaged_environment
 
 @pytest.fixture
 def soak(tmp_path):
-    """A soak over no sources."""
+    """A soak without sources."""
     task = SoakTask(tmp_path, None, "")
     operations = Operations(task)
     faults = Faults(None, Runner(task), (), ())
@@ -39,7 +39,7 @@ def test_nightly_reads_the_figures(soak):
 
 
 def test_the_seed_decides_the_faults(soak):
-    """And when they are injected."""
+    """Also when they are injected."""
     plans = [
         [(at, fault.func.__name__) for at, fault in soak.faults.plan(random.Random(seed), 15.0)] for seed in (1, 1, 2)
     ]
@@ -47,26 +47,26 @@ def test_the_seed_decides_the_faults(soak):
 
 
 def test_the_seed_decides_the_statements_of_the_shards():
-    """The same for every source."""
+    """They are the same for every source."""
     of_shards = [[ShardChanges(seed).of(phase) for phase in range(1, 20)] for seed in (1, 1, 2)]
     assert of_shards[0] == of_shards[1] != of_shards[2]
 
 
 def test_each_crash_point_of_a_following_task_may_be_armed():
-    """Those of a full load are in no phase."""
+    """The crash points of a full load are in no phase."""
     armed = {point for points in POINTS.values() for point in points}
     assert {point.name.split("_")[0] for point in set(CrashPoint) - armed} == {"SNAPSHOT", "MEMORY"}
 
 
 def test_each_guard_has_a_sabotage():
-    """With a scene in which the guard matters, and never besides itself."""
+    """With a scene in which the guard matters, and never beside itself."""
     assert SABOTAGE.keys() == set(Guard)
     assert all(guard not in sabotage.besides for guard, sabotage in SABOTAGE.items())
     assert all(sabotage.scene is not Scene.FAULTS for sabotage in SABOTAGE.values())
 
 
-def test_a_process_finds_what_switches_its_guards_off(monkeypatch):
-    """Ahead of what PYTHONPATH has already."""
+def test_a_process_imports_the_sabotage(monkeypatch):
+    """Its folder precedes the existing entries of PYTHONPATH."""
     monkeypatch.setenv("PYTHONPATH", "/elsewhere")
     found = sabotaged_environment([Guard.VERSION, Guard.BOUNDARY])
     first, *_, last = found["PYTHONPATH"].split(":")

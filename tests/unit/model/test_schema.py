@@ -35,7 +35,7 @@ def test_every_attribute_survives_json():
 
 @pytest.mark.parametrize("schema", [None, TableSchema("s", "t", (Column("a", "int"),), ("a",))])
 def test_where_a_structure_begins_survives_json(schema):
-    """Of a known structure, and of a table that was dropped."""
+    """This holds for a known structure, and for a dropped table."""
     found = StructureFrom(("s", "t"), Position(2, "b.000003", 77), schema)
     assert StructureFrom.from_json(found.to_json()) == found
 

@@ -46,7 +46,7 @@ def pages(index):
 
 
 def test_each_suite_and_each_validation_has_a_page(tmp_path):
-    """Several tables, and two ranges of one table; other files in the folder stay."""
+    """Several tables, and two ranges of one table; other files in the folder are kept."""
     folder = tmp_path / "docs"
     folder.mkdir()
     (folder / "own.txt").write_text("mine")

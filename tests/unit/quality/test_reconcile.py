@@ -32,7 +32,7 @@ def test_the_sums_of_parts_are_added_by_bucket():
 
 
 def test_differing_buckets_are_selected():
-    """By count or by sum, on either side; limited by the number of their rows."""
+    """Buckets differ by count or by sum, on either side; the selection is limited by their number of rows."""
     source = {0: (1, 5), 1: (2, 7), 2: (1, 1)}
     silver = {0: (1, 5), 1: (2, 8), 3: (1, 1)}
     assert plan_suspects(source, silver) == Suspects((1, 2, 3))

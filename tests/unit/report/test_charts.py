@@ -29,7 +29,7 @@ def test_bars_are_stacked_from_the_bottom():
 
 
 def test_a_line_has_a_gap_where_there_is_no_value():
-    """And a dot for each value."""
+    """Each value has a dot."""
     values = {HOUR.starts[number]: {"lag": value} for number, value in enumerate([1.0, 2.0, None, 4.0])}
     (line,) = lined(Series(("lag", "never"), values, duration_of), HOUR, DURATIONS).lines
     assert len(line.dots) == 3

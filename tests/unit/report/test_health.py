@@ -74,7 +74,7 @@ def test_each_problem_is_a_reason(report, level, words):
 
 
 def test_the_most_severe_reason_comes_first():
-    """And determines the level."""
+    """It determines the level."""
     report = with_status(replace(well(), checks=busy_report().checks), state="paused")
     assert [reason.level for reason in plan_verdict(report).reasons] == [Level.TROUBLE, Level.ATTENTION]
 

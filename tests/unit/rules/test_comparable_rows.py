@@ -1,4 +1,4 @@
-"""Which rows of a filtered table are compared: those that no event which was left out can have made what they are."""
+"""Which rows of a filtered table are compared: those that no ignored event can have affected."""
 
 import itertools
 
@@ -37,22 +37,22 @@ def test_ignored_events_leave_nothing_to_compare(events):
     assert plan_comparable_rows(ignoring("add column"), NAME) == ALL_ROWS
 
 
-def test_updates_that_are_left_out_by_the_old_row_leave_nothing_to_compare():
-    """Such a row may be any that it once was."""
+def test_updates_that_are_filtered_by_the_old_row_leave_nothing_to_compare():
+    """Such a row may have any of its earlier values."""
     assert "update-old-value-expr" in plan_comparable_rows(expressions(**{"update-old": "v > 1"}), NAME)
     both = plan_comparable_rows(expressions(update=("v > 1", "v > 2")), NAME)
     assert both == ComparableRows(("v > 2",), outdated=True)
 
 
 def test_a_condition_of_all_expressions():
-    """Each is asked for by itself, and a comment in one does not swallow the rest."""
+    """Each is a separate condition, and a comment in one does not hide the rest."""
     found = plan_comparable_rows(expressions(insert="v > 1 -- big", delete="w", **{"update-new": "w"}), NAME)
     assert found == ComparableRows(("v > 1 -- big", "w"), outdated=True, deletes=True, inserts=True)
     assert found.source_condition == "((v > 1 -- big\n) IS TRUE) OR ((w\n) IS TRUE)"
 
 
 VALUES = (0, 1, 2)
-"""A row of one value; expressions are sets of values for which they are true."""
+"""The values of a row with one column; an expression is the set of values for which it is true."""
 SETS = [frozenset(found) for size in range(4) for found in itertools.combinations(VALUES, size)]
 HISTORIES = [
     history
@@ -60,11 +60,11 @@ HISTORIES = [
     for history in itertools.product((*VALUES, None), repeat=length)
     if not any(one is None and other is None for one, other in itertools.pairwise((None, *history)))
 ]
-"""What a row of one key is after each event; None: it was deleted."""
+"""Histories of one key: its value after each event; None: it was deleted."""
 
 
 def folded(history, inserts, updates, deletes):
-    """What silver has of a row: the last value that reached it. An update of a row that it lacks makes it."""
+    """The value in silver: the last one that was not filtered. An update of a missing row inserts it."""
     held, before = None, None
     for value in history:
         if value is None:
@@ -79,8 +79,8 @@ def folded(history, inserts, updates, deletes):
 
 @pytest.mark.parametrize("deletes", SETS)
 def test_what_is_compared_does_not_depend_on_the_history(deletes):
-    """Of every history: a row that no expression is true for is in silver as it is; of one that is gone only such are
-    left that an expression is true for, or that an update that was left out has kept.
+    """For every history: a row for which no expression is true has its current value in silver. A deleted row is in it
+    only if an expression is true for it, or if a filtered update has kept it.
     """
     for inserts, updates in itertools.product(SETS, SETS):
         left_out = inserts | updates | deletes

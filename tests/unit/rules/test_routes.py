@@ -91,7 +91,7 @@ ONE = {"schema-pattern": "a", "table-pattern": "t", "target-schema": "x", "targe
     ],
 )
 def test_tables_that_can_share_a_target_are_merged(rules, of_others, merged):
-    """By a pattern of one rule, by two rules, or by two sources: determined from the spec alone."""
+    """They share it by a pattern of one rule, by two rules, or by two sources; the spec alone determines this."""
     read = {str(number): RouteRule.model_validate(rule) for number, rule in enumerate(rules)}
     found = Routes.from_config(read, of_others=[RouteRule.model_validate(rule) for rule in of_others])
     assert found.route("one", "a", "t").merged is merged

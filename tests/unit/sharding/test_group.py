@@ -1,4 +1,4 @@
-"""The shards of a merged table, and what each still requires of it."""
+"""The shards of a merged table, and the columns and types that each still requires."""
 
 import pytest
 
@@ -37,11 +37,11 @@ def waiting(offset):
     ],
 )
 def test_what_a_shard_no_longer_needs(operation, done):
-    """By its structure; a type of a column that it does not have is nothing to it."""
+    """Determined by its structure; the type of a column that it does not have is irrelevant."""
     assert operation.is_done(T) is done
 
 
-def test_shards_wait_in_the_order_in_which_they_began():
+def test_shards_wait_in_the_order_in_which_they_started_to_wait():
     """Waiting again before the same statement keeps the place; another statement goes to the end."""
     group = ShardingGroup()
     group.set_schema(ONE, T)

@@ -20,8 +20,8 @@ def test_a_snapshot_is_followed_from_its_plan_to_its_end():
     assert feed.state == AdHocState(awaited=frozenset({V}), reloads=(reload,))
 
 
-def test_nobody_waits_for_a_closed_feed():
-    """Without a thread that takes snapshots the state does not change any more."""
+def test_a_closed_feed_is_not_waited_for():
+    """Without a thread that takes snapshots, the state no longer changes."""
     feed = ReloadFeed()
     assert feed.wait()
     feed.close()

@@ -105,7 +105,7 @@ class Run:
         self.executed += [change.events[0][0] for _, change in batch.work.changes]
 
     def write(self, checkpoint):
-        """What is known when a checkpoint is written: its position, and what was read and executed by then."""
+        """Records for each checkpoint its position, and what was read and executed by then."""
         self.happened.append((checkpoint.position, self.reader.read_to[-1:], len(self.executed)))
         return 0
 
@@ -126,7 +126,7 @@ def opened(monkeypatch):
 
 
 def test_all_work_waits_for_a_synchronous_flush(opened):
-    """After a slice everything was executed, the checkpoint says so, and the next slice is read only then."""
+    """After a slice, all changes are executed and the checkpoint is written before the next slice is read."""
     run = opened(synchronous=True, interval=ALWAYS)
     run.apply(4, 304)
     assert run.happened == [(at(104), [at(104)], 1), (at(204), [at(204)], 2), (at(304), [at(304)], 3)]
@@ -175,7 +175,7 @@ def test_an_idle_source_is_flushed_as_well(opened):
 
 
 def test_an_asynchronous_sink_leaves_flushes_to_the_flusher(opened):
-    """Neither the slices nor an idle source write, however short the interval is; the positions differ until then."""
+    """Neither slices nor an idle source write, even with a short interval; the positions differ until then."""
     run = opened(synchronous=False, interval=ALWAYS)
     run.apply(4, 304)
     run.sink.flush_if_due()
@@ -189,7 +189,7 @@ def test_an_asynchronous_sink_leaves_flushes_to_the_flusher(opened):
 
 
 def test_positions_of_a_checkpoint_without_a_snapshot(opened):
-    """What a statement's checkpoint, or an earlier run's, has passed counts as pushed and ready."""
+    """Positions up to the checkpoint of a statement, or of an earlier run, count as pushed and ready."""
     run = opened(synchronous=False, interval=NEVER)
     assert (run.sink.metrics().pushed, run.sink.metrics().ready) == (None, None)
     run.apply(4, 104)

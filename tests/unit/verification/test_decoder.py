@@ -95,7 +95,7 @@ def test_rows_without_a_table_map_are_not_lost():
 
 
 def test_positions_of_a_stream_exceed_32_bits():
-    """Events have their end modulo 2^32; artificial events of the stream have no place."""
+    """Events have their end modulo 2^32; artificial events of the stream have no position."""
     stream = _Stream("binlog.000001", (1 << 32) - 100)
 
     def taken(end, kind=EventType.XID, flags=0, timestamp=1):
@@ -113,7 +113,7 @@ def test_positions_of_a_stream_exceed_32_bits():
 
 
 def test_without_the_package_the_error_says_what_to_install(monkeypatch, tmp_path, capsys):
-    """On import, and therefore from the command."""
+    """The error is raised on import, and therefore by the command."""
     spec = tmp_path / "t.yml"
     spec.write_text(f"name: t\nsources: [{{source-id: s, binlog-dir: {tmp_path}}}]\nlakehouse: {{root: {tmp_path}}}\n")
     monkeypatch.setitem(sys.modules, "pymysqlreplication", None)

@@ -1,4 +1,4 @@
-"""The control table: what is asked is found, whatever version made the table."""
+"""The control table: requests are found, whatever version created the table."""
 
 from datetime import datetime, timezone
 
@@ -17,8 +17,8 @@ def table(spark, lakehouse):
     return ControlTable(spark, lakehouse, "t")
 
 
-def test_the_newest_of_each_kind_counts(table):
-    """An update does not hide a pause, nor a pause an update; an answer is nothing that is asked."""
+def test_the_newest_request_of_each_kind_counts(table):
+    """An update does not hide a pause, nor a pause an update; an answer is not a request."""
     update = table.ask_update('{"x": 1}')
     table.answer(Update("another", "{}"), '{"x": 0}')
     assert table.answered(update) is None
@@ -31,7 +31,7 @@ def test_the_newest_of_each_kind_counts(table):
 
 
 def test_a_reload_hides_no_other_request(table):
-    """It is a kind of its own."""
+    """A reload is a kind of its own."""
     table.ask(Request.PAUSE)
     assert table.asked().reload is None
     table.ask_reload()
@@ -43,7 +43,7 @@ def test_a_reload_hides_no_other_request(table):
 
 
 def test_a_table_of_an_older_version_is_read_and_widened(spark, lakehouse, table):
-    """It lacks the columns of updates: nobody has asked for one, and the first who does adds them."""
+    """It lacks the columns of updates: it has no update request, and the first one adds them."""
     name = lakehouse.metadata("t_control")
     create_metadata(spark, lakehouse, name, OLDER, "t")
     assert table.asked() == PendingCommands()
@@ -53,8 +53,8 @@ def test_a_table_of_an_older_version_is_read_and_widened(spark, lakehouse, table
     assert table.asked().update.id == update
 
 
-def test_an_older_version_goes_on_with_a_widened_table(spark, lakehouse, table):
-    """Its rows have none of the new columns; its requests are found."""
+def test_an_older_version_continues_with_a_widened_table(spark, lakehouse, table):
+    """Its rows lack the new columns; its requests are found."""
     name = lakehouse.metadata("t_control")
     table.ask_update("{}")
     rows = [{"id": "old", "at": datetime.now(timezone.utc), "process": "p", "request": "pause"}]

@@ -1,4 +1,4 @@
-"""The commands that only look: events, checkpoint show and status, with and without anything to see."""
+"""Read-only commands: events, checkpoint show and status, with and without data."""
 
 import json
 
@@ -123,14 +123,14 @@ def test_the_status_names_every_stage(landed, capsys):
 
 
 @pytest.mark.parametrize("command", ["events", "checkpoint show"])
-def test_before_the_first_run_there_is_nothing_to_see(command, empty, capsys, tmp_path):
-    """Looking makes no table and is no error."""
+def test_before_the_first_run_there_are_no_events_and_no_checkpoint(command, empty, capsys, tmp_path):
+    """Reading creates no table and is no error."""
     assert shown(capsys, *command.split(), empty) == []
     assert not (tmp_path / "lakehouse").exists()
 
 
 def test_before_the_first_run_the_status_is_empty(empty, capsys, tmp_path):
-    """The source is listed with nothing known of it."""
+    """The source is listed without any values."""
     status = shown(capsys, "status", empty)
     assert [source["source_id"] for source in status["sources"]] == ["one"]
     assert {key for key, value in status["sources"][0].items() if value not in (None, [])} == {"source_id"}

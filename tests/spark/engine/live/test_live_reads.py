@@ -1,4 +1,4 @@
-"""Live reads equal what an interpreter makes of the events one by one, at any position, wherever silver is."""
+"""Live reads equal the result of an interpreter that applies events one by one, at any position of any table."""
 
 import random
 from dataclasses import replace
@@ -38,7 +38,7 @@ def assert_reads(log, names, positions):
 
 
 def play(spark, lakehouse, seed, rounds, reads, tables=TABLES, *, memory=True):
-    """Random changes; each table is applied up to a position of its own; reads of all tables at random positions.
+    """Random changes; each table is applied up to a position of its own; all tables are read at random positions.
 
     Args:
         memory: reads keep the rows of bronze that they have read.
@@ -69,8 +69,8 @@ def play(spark, lakehouse, seed, rounds, reads, tables=TABLES, *, memory=True):
 
 
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 6))])
-def test_live_reads_are_as_the_source(spark, lakehouse, seed):
-    """Key changes, keys that come again, no key, partial images, XA, new columns, TRUNCATE; silver anywhere."""
+def test_live_reads_equal_the_source(spark, lakehouse, seed):
+    """Key changes, reused keys, no key, partial images, XA, new columns, TRUNCATE; silver at any position."""
     if seed == 1:
         play(spark, lakehouse, seed, rounds=1, reads=1, tables=(ITEMS, BAG))
     else:
@@ -220,7 +220,7 @@ def test_a_statement_that_silver_cannot_apply_names_the_last_position(spark, lak
 
 
 @pytest.mark.parametrize("action", [OnFailure.QUARANTINE, OnFailure.STOP])
-def test_rows_that_silver_would_not_have(spark, lakehouse, action):
+def test_rows_that_silver_does_not_get(spark, lakehouse, action):
     """Quarantined rows are left out; a table that stops cannot be read after its last position."""
     log = simple(spark, lakehouse)
     check = RowCheck("v is not a2", F.coalesce(F.col("v") == "a2", F.lit(False)), action)
@@ -234,7 +234,7 @@ def test_rows_that_silver_would_not_have(spark, lakehouse, action):
 
 @pytest.mark.long
 def test_a_bag_and_partial_images_keep_their_versions(spark, lakehouse):
-    """What silver has after the same range is what the live read had, silver's own columns included."""
+    """A live read equals silver after the same range, including silver's own columns."""
     log = InterpretedLog(spark, lakehouse)
     begin = log.position
     work = Workload(log, 5, (BAG, PARTIAL))

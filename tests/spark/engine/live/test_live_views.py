@@ -1,4 +1,4 @@
-"""A view equals what an interpreter makes of the events, whatever lands and is applied after it was written."""
+"""A view equals the result of an interpreter of the events, whatever lands and is applied after it was written."""
 
 import random
 import uuid
@@ -31,7 +31,7 @@ def catalog(spark):
 
 
 def write(log, name):
-    """Write the view of a table, of what has landed and is applied now."""
+    """Write the view of a table, of what has landed and is applied so far."""
     parts = view_parts([(log.live(), name)])
     assert not isinstance(parts, NoView), parts
     until = datetime.now(timezone.utc) + timedelta(hours=1)
@@ -62,7 +62,7 @@ def applied(log, name, begun):
 
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 4))])
 def test_a_view_is_right_while_silver_and_bronze_advance(spark, catalog, seed):
-    """Key changes and keys that come again; the view is older than silver, and than the newest change."""
+    """Key changes and reused keys; the view is older than silver, and than the newest change."""
     log, pick, tables = InterpretedLog(spark, catalog), random.Random(seed), (PAIR,) if seed == 1 else (ITEMS, PAIR)
     begun = {schema.name: log.position for schema in tables}
     work = Workload(log, seed, tables)
@@ -95,7 +95,7 @@ def prepared(log):
 
 
 def events_unknown_to_a_view(log):
-    """Each adds to the log an event whose effect a view cannot know, and rows after it."""
+    """Each adds to the log an event whose effect a view cannot include, and rows after it."""
     yield lambda: (log.ddl("ALTER TABLE items ADD COLUMN w INT"), log.insert({"id": 9, "v": "x"}))
     yield lambda: (log.ddl("TRUNCATE TABLE items", op=Op.TRUNCATE), log.insert({"id": 9, "v": "x"}))
     yield lambda: (log.ddl("DROP DATABASE d", name=("d", None)), log.insert({"id": 9, "v": "x"}))
@@ -104,7 +104,7 @@ def events_unknown_to_a_view(log):
 
 
 @pytest.mark.parametrize("number", [0, *(pytest.param(n, marks=pytest.mark.long) for n in range(1, 5))])
-def test_a_view_ends_before_an_event_that_it_does_not_know(spark, catalog, number):
+def test_a_view_ends_before_an_event_that_it_does_not_include(spark, catalog, number):
     """It has everything before the event, and nothing after it."""
     log = InterpretedLog(spark, catalog)
     prepared(log)
@@ -180,8 +180,8 @@ def rows_of(spark, query):
     return sorted((tuple(row) for row in rows), key=repr)
 
 
-def test_a_view_of_others_is_kept(spark, catalog):
-    """Something else may have the name of a view."""
+def test_a_foreign_view_is_kept(spark, catalog):
+    """Another view or table may have the name of a view."""
     log = InterpretedLog(spark, catalog)
     prepared(log)
     assert_owned_view(spark, view(log, ITEMS.name), TASK)

@@ -58,7 +58,7 @@ def change_keyless(changelog, table, rng):
 
 @pytest.mark.parametrize("seed", [1])
 def test_keyed(spark, lakehouse, seed):
-    """After every batch silver is the table at the batch's end; replays by other splits end in the same table."""
+    """After every batch silver equals the table at the batch's end; replays by other splits give the same table."""
     rng = random.Random(seed)
     changelog, table = Changelog(spark, lakehouse), {}
     begin = changelog.position
@@ -79,7 +79,7 @@ def test_keyed(spark, lakehouse, seed):
 
 
 def test_keyless(spark, lakehouse):
-    """A table without a key is the same multiset of rows as the source's after every batch."""
+    """After every batch a table without a key equals the source's multiset of rows."""
     rng = random.Random(3)
     changelog, table = Changelog(spark, lakehouse), Counter()
     begin = changelog.position
@@ -112,7 +112,7 @@ def change_pairs(changelog, table, rng):
 
 
 class Interleaved:
-    """Three tables whose changes stand between one another in one log, and what they should hold."""
+    """Three tables whose changes alternate in one log, and their expected rows."""
 
     def __init__(self, spark, lakehouse, seed):
         self.rng = random.Random(seed)
@@ -123,21 +123,21 @@ class Interleaved:
             self.changelog.tell(schema)
 
     def write(self, events):
-        """So many changes, of the tables in any order."""
+        """Write a number of changes, to the tables in any order."""
         change = dict(zip(self.tables, (change_keyed, change_pairs, change_keyless), strict=True))
         for _ in range(events):
             name = self.rng.choice(list(self.tables))
             change[name](self.changelog, self.tables[name], self.rng)
 
     def apply(self, name):
-        """What has landed beyond the table's own place: tables need not stand at the same one."""
+        """Apply what has landed after the table's position; tables may have different positions."""
         end = self.changelog.land()
         self.changelog.apply(self.at[name], end, name=name)
         self.at[name] = end
         assert self.changelog.silver(name) == self.rows(name)
 
     def replay(self, name, end):
-        """Again from anywhere in the past on, cut anywhere: no row becomes older meanwhile."""
+        """Replay from any earlier position, split anywhere: no row becomes older in between."""
         first, cut = sorted(self.rng.sample(range(1010, end.offset, 10), 2))
         for start, stop in pairwise((first, cut, end.offset)):
             begin, until = (Position(1, "binlog.000001", offset) for offset in (start, stop))
@@ -154,7 +154,7 @@ class Interleaved:
 
 
 def check_interleaved(made, batches):
-    """After every batch some of the tables follow, at the end all; then any suffix comes again in safe mode."""
+    """After every batch some of the tables are applied, at the end all; then any suffix is replayed in safe mode."""
     for events in batches:
         made.write(events)
         for name in made.rng.sample(list(made.tables), made.rng.randrange(1, 3)):
@@ -162,27 +162,27 @@ def check_interleaved(made, batches):
     for name, at in made.at.items():
         if at != made.changelog.position:
             made.apply(name)
-    # A table without a key goes on exactly where it is: it has no safe mode.
+    # A table without a key has no safe mode: it is not replayed.
     for name in (("d", "items"), ("d", "pairs")):
         made.replay(name, made.changelog.position)
 
 
 def test_interleaved_tables(spark, lakehouse):
-    """Each table is what its own changes make of it, whatever stands between them and however they are cut."""
+    """Each table equals the result of its own changes, whatever is between them and however they are split."""
     check_interleaved(Interleaved(spark, lakehouse, 7), (40, 50))
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(10))
 def test_many_interleaved_tables(spark, lakehouse, seed):
-    """The same at length: more batches, of one change too."""
+    """The same with more batches, some of a single change."""
     made = Interleaved(spark, lakehouse, 100 + seed)
     check_interleaved(made, [made.rng.choice((1, 5, 40, 150)) for _ in range(8)])
 
 
 @pytest.mark.long
 def test_an_older_change_of_a_newer_row_is_detected(spark, lakehouse, monkeypatch):
-    """Sabotage: without the version guard a replay takes rows back."""
+    """Sabotage: without the version guard a replay reverts rows."""
     switch_off([Guard.VERSION], monkeypatch.setattr)
     with pytest.raises(AssertionError, match="are older"):
         check_interleaved(Interleaved(spark, lakehouse, 7), (40, 50))

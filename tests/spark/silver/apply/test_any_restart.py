@@ -1,4 +1,4 @@
-"""The law of restarts: whatever a crash leaves of a table's history and checkpoint, the table becomes the source's."""
+"""The law of restarts: whatever a crash leaves of a table's history and checkpoint, silver ends equal to the source."""
 
 import random
 from datetime import timedelta
@@ -21,7 +21,7 @@ from tests.support.sabotage import Guard, switch_off
 NAME = ITEMS.name
 RANGES = 5
 APPLIED = 3
-"""Of the ranges, those that are in silver at the crash; the others have landed."""
+"""The number of ranges in silver at the crash; the others have landed."""
 
 
 class Crash:
@@ -34,7 +34,7 @@ class Crash:
         self.changelog.tell(ITEMS)
 
     def write(self, *, only_inserts):
-        """One range: of any changes, or of new rows alone."""
+        """One range: of any changes, or of new rows only."""
         if only_inserts:
             for key in range(100 * len(self.ends), 100 * len(self.ends) + 5):
                 self.table[key] = f"new {key}"
@@ -45,7 +45,7 @@ class Crash:
         self.ends.append(self.changelog.land())
 
     def apply(self, flushed):
-        """The first ranges, each also by a runner that had planned it before; the checkpoint knows `flushed` of them."""
+        """The first ranges, each also by a second runner with an earlier plan; the checkpoint has `flushed` of them."""
         for number, (begin, end) in enumerate(pairwise(self.ends[: APPLIED + 1]), 1):
             result = self.changelog.apply(begin, end, batch=number)
             self.changelog.apply(begin, end, batch=number)
@@ -55,11 +55,11 @@ class Crash:
         return StoredPoints(1, FlushReason.INTERVAL, point, {NAME: own}, Point(self.ends[APPLIED]))
 
     def forget(self):
-        """The log retention has removed the commits of the table."""
+        """The log retention removes the commits of the table."""
         forget_history(self.spark, Path(self.changelog.lakehouse.root) / "silver" / "/".join(NAME))
 
     def restart(self, stored, *, joined):
-        """A new run: the ranges from the checkpoint on, joined anywhere or `joined` to one."""
+        """A new run: the ranges after the checkpoint, split anywhere or `joined` to one."""
         evidence = SourceEvidence(self.ends[-1], stored)
         context = self.changelog.request(self.ends[0], self.ends[0], run="run-2").context
         policy = SafeModePolicy(False, timedelta(0))
@@ -79,10 +79,10 @@ class Crash:
 def play(crash, *, flushed, forgets=True, new_rows=False):
     """
     Args:
-        new_rows: the ranges have new rows alone, and are joined: only the mode keeps them from being appended again.
+        new_rows: the ranges have new rows only, and are joined: only the mode prevents that they are appended twice.
 
     Raises:
-        AssertionError: silver is not as the interpreter's table.
+        AssertionError: silver differs from the interpreter's table.
     """
     for _ in range(RANGES):
         crash.write(only_inserts=new_rows or crash.rng.random() < 0.5)
@@ -94,7 +94,7 @@ def play(crash, *, flushed, forgets=True, new_rows=False):
 
 
 def test_a_crash_whose_commits_are_forgotten(spark, lakehouse):
-    """A commit that is made twice is made once, and what may be in silver is replaced."""
+    """A repeated commit has no effect, and rows that may be in silver are replaced."""
     play(Crash(spark, lakehouse, 1), flushed=1, new_rows=True)
 
 
@@ -108,8 +108,8 @@ def test_any_crash(spark, lakehouse, seed):
 
 @pytest.mark.long
 @pytest.mark.parametrize("guard", [Guard.EXIT_POINT, Guard.COMMITS])
-def test_rows_that_are_appended_again_are_detected(spark, lakehouse, monkeypatch, guard):
-    """Sabotage: a crash counts as an orderly stop, or Delta does not know which commits it has."""
+def test_rows_that_are_appended_twice_are_detected(spark, lakehouse, monkeypatch, guard):
+    """Sabotage: a crash counts as an orderly stop, or Delta does not recognize its earlier commits."""
     switch_off([guard], monkeypatch.setattr)
     with pytest.raises(AssertionError):
         play(Crash(spark, lakehouse, 1), flushed=1, new_rows=True)

@@ -75,7 +75,7 @@ def test_compaction_algebra(spark, changelog, lakehouse):
 
 def test_add_column_and_other_statements(changelog):
     """Rows before ADD COLUMN get its default, later ones their own value; replays change nothing; a default that
-    the log does not tell stops the table with what is before it applied.
+    the log lacks stops the table after applying what precedes the statement.
     """
     begin = changelog.position
     changelog.ddl("DROP TABLE IF EXISTS items")
@@ -101,7 +101,7 @@ def test_add_column_and_other_statements(changelog):
 @pytest.mark.parametrize("cuts", [(), (2,), (1, 2, 3, 4)])
 @pytest.mark.parametrize("mode", Mode)
 def test_a_column_that_a_rule_keeps(changelog, spark, cuts, mode):
-    """It has the values that rows had when the source dropped it, however the log is cut; rows born later have none."""
+    """It keeps the values that rows had when the source dropped it, however the log is split; later rows have none."""
     wide = TableSchema("d", "items", (*ITEMS.columns, Column("old", "int")), ("id",))
     keeping = SourceRules(
         SOURCE, events=EventFilter((Rule("keep", "d", "items", ("drop column",), (), Action.IGNORE),))
@@ -131,7 +131,7 @@ def test_a_column_that_a_rule_keeps(changelog, spark, cuts, mode):
 
 
 def test_dropped_database(changelog, spark, lakehouse):
-    """DROP DATABASE empties and marks every table that bronze knows in it."""
+    """DROP DATABASE empties and marks all its tables that bronze knows."""
     begin = changelog.position
     changelog.tell(ITEMS)
     changelog.insert({"id": 1, "v": "a"})
@@ -169,7 +169,7 @@ def test_prepared_transactions(changelog, spark, lakehouse):
 
 
 def test_partial_images(changelog):
-    """MINIMAL and NOBLOB images change the columns they hold and no others; a row under a new key keeps the rest."""
+    """MINIMAL and NOBLOB images change only the columns they contain; a row under a new key keeps the others."""
     name = ("d", "part")
     schema = TableSchema(*name, (Column("id", "int"), Column("a", "int"), Column("b", "varchar")), ("id",))
     begin = changelog.position
@@ -200,7 +200,7 @@ def test_partial_images(changelog):
 
 
 def test_keyless_table(changelog):
-    """Equal rows are counted: as many go as were deleted, and replayed inserts are not added twice."""
+    """Equal rows are counted: as many are removed as were deleted, and replayed inserts are not added twice."""
     begin = changelog.position
     changelog.tell(LOG)
     for number in (1, 1, 1, 2):
@@ -217,7 +217,7 @@ def test_keyless_table(changelog):
 
 
 def test_odd_names_and_types(changelog):
-    """Columns of any name, composite keys and values of Delta's edges arrive as they are; zero dates are NULL."""
+    """Columns of any name, composite keys and extreme values of Delta's types arrive unchanged; zero dates are NULL."""
     name = ("o dd", "t`x.y")
     kinds = {
         "a b": "int", "c.d": "varchar", "e'f": "date", 'g"h?.': "varchar", "ü`": "datetime",
@@ -245,12 +245,12 @@ TAKEN = (
     "new_image", "before", "after", "image", "epoch", "seq", "row", "committed_at", "key_changed", "age", "first", "born",
     "at", "target", "source", "times", "wanted_identity", "live_version", "l0", "earlier",
 )  # fmt: skip
-"""Words that queries on the way to silver use."""
+"""Names that queries on the way to silver use."""
 
 
 @pytest.mark.parametrize("mode", Mode)
-def test_columns_may_be_called_anything(changelog, mode):
-    """Each way of applying keeps apart what is a column of the source and what is its own."""
+def test_columns_may_have_any_name(changelog, mode):
+    """Each way of applying distinguishes the source's columns from its own."""
     keyed, bag = ("d", "keyed"), ("d", "bag")
     others = tuple(Column(name, "int") for name in TAKEN)
     begin = changelog.position
@@ -286,7 +286,7 @@ def test_columns_may_be_called_anything(changelog, mode):
 
 
 def test_crash_between_commits(changelog, spark, lakehouse, monkeypatch):
-    """After a crash behind any commit of a batch, the same batch from the table's own position completes it."""
+    """After a crash after any commit of a batch, the same batch from the table's own position completes it."""
     begin = changelog.position
     changelog.tell(ITEMS)
     rows = [{"id": key, "v": "a"} for key in range(4)]
@@ -316,7 +316,7 @@ def test_crash_between_commits(changelog, spark, lakehouse, monkeypatch):
             changelog.apply(max(begin, commit.tag.end), end)
         except InterruptedError:
             crashes += 1
-    assert crashes == 4  # behind the rows before the ALTER, and behind each of its three changes
+    assert crashes == 4  # after the rows before the ALTER, and after each of its three changes
     assert changelog.silver() == [(0, "a", 1), (1, "b", 7), (3, "a", 7)]
 
 
@@ -335,8 +335,8 @@ def test_two_runners_and_two_sources(changelog, spark, lakehouse):
         applying.apply_table(spark, request)
 
 
-def test_a_swap_that_may_have_been_followed(changelog):
-    """Columns look the same before and after it: in safe mode the table stops rather than be wrong."""
+def test_a_swap_that_may_have_been_applied(changelog):
+    """Columns look the same before and after it: in safe mode the table stops, because it could become wrong."""
     name = ("d", "swapped")
     changelog.tell(TableSchema(*name, (Column("id", "int"), Column("a", "int"), Column("b", "int")), ("id",)))
     changelog.insert({"id": 1, "a": 1, "b": 2}, name)

@@ -1,4 +1,4 @@
-"""What of a table's keys its history contains: literals of integer keys, and nothing of any other key."""
+"""The table's keys in its history: literals of integer keys, and nothing of any other key."""
 
 import json
 import logging

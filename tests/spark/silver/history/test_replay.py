@@ -1,4 +1,4 @@
-"""Stretches of history applied to a table of their own, and a live table mended by one."""
+"""Ranges of history applied to a table of their own, and the repair of a live table from it."""
 
 from dataclasses import replace
 
@@ -32,11 +32,11 @@ BEGIN = Position(1, "binlog.000001", 1000)
 
 
 class Killed(Exception):
-    """What stands for the end of a process."""
+    """Represents the end of a process."""
 
 
 def write_history(changelog):
-    """Where it is cut, and where it ends."""
+    """Write the history; the position at which it is split, and its end."""
     changelog.tell(ITEMS)
     for key in range(6):
         changelog.insert({"id": key, "v": f"a{key}"})
@@ -54,8 +54,8 @@ def replay_of(changelog, end, run="first"):
     return replay_request(replace(request, context=replace(request.context, run=run)), Route(*THEN))
 
 
-def test_a_killed_replay_goes_on_behind_its_last_stretch(spark, lakehouse):
-    """What was applied is not applied again, a replay that is through does nothing, another one needs another place."""
+def test_a_killed_replay_resumes_after_its_last_range(spark, lakehouse):
+    """Applied ranges are not applied again, a complete replay does nothing, another replay needs another name."""
     changelog = Changelog(spark, lakehouse)
     middle, end = write_history(changelog)
     changelog.apply(BEGIN, end)
@@ -83,8 +83,8 @@ def test_a_killed_replay_goes_on_behind_its_last_stretch(spark, lakehouse):
     assert changelog.silver(THEN) == []
 
 
-def test_a_place_that_is_used_again_takes_any_shape(spark, lakehouse):
-    """The next replay of a table may be of a time when it had other columns."""
+def test_a_reused_replay_table_takes_any_structure(spark, lakehouse):
+    """The next replay of a table may be at a time when it had other columns."""
     changelog = Changelog(spark, lakehouse)
     _, end = write_history(changelog)
     changelog.ddl("ALTER TABLE items ADD COLUMN n INT NOT NULL DEFAULT 3")
@@ -103,8 +103,8 @@ def test_a_place_that_is_used_again_takes_any_shape(spark, lakehouse):
     assert changelog.silver(THEN)[-1] == (5, "c5")
 
 
-def test_mending_leaves_the_task_where_it_was(spark, lakehouse):
-    """Damaged rows of a range are put right by commits that name the position that the table had."""
+def test_a_repair_keeps_the_position_of_the_task(spark, lakehouse):
+    """Damaged rows of a range are repaired by commits that record the position that the table had."""
     changelog = Changelog(spark, lakehouse)
     _, end = write_history(changelog)
     result = changelog.apply(BEGIN, end)
@@ -133,8 +133,8 @@ def test_mending_leaves_the_task_where_it_was(spark, lakehouse):
     assert changelog.silver()[0] == (0, "b0")
 
 
-def test_between_two_commits_of_a_range_a_table_is_nowhere(spark, lakehouse, monkeypatch):
-    """A commit that names the range's begin alone is waited for to be followed by the last one."""
+def test_between_two_commits_of_a_range_a_table_has_no_position(spark, lakehouse, monkeypatch):
+    """A commit that records only the begin of a range is incomplete: reading waits for the last one, then fails."""
     monkeypatch.setattr(repair, "PART_SECONDS", 0.0)
     changelog = Changelog(spark, lakehouse)
     _, end = write_history(changelog)

@@ -1,5 +1,5 @@
-"""Compaction against an interpreter that applies changes one by one: many histories in one frame, which are told apart
-by a column of the key.
+"""Compaction against an interpreter that applies changes one by one: many histories in one frame, distinguished by a
+column of the key.
 """
 
 import json
@@ -21,7 +21,7 @@ AT = datetime(2026, 1, 1, tzinfo=timezone.utc)
 
 
 def history(rng, *, moves):
-    """A table (id → value), and changes (op, old id, new id, value) that it may have had."""
+    """A table (id → value), and random changes (op, old id, new id, value) from it."""
     begin = {key: "begin" for key in range(KEYS) if rng.random() < 0.5}
     table, changes = dict(begin), []
     for number in range(rng.randrange(1, 14)):
@@ -39,7 +39,7 @@ def history(rng, *, moves):
 
 
 def apply(table, change):
-    """The interpreter: one change, and whatever the log cannot hold fails."""
+    """The interpreter: one change; impossible changes fail."""
     op, old, new, value = change
     if op in ("update", "delete"):
         del table[old]
@@ -49,11 +49,11 @@ def apply(table, change):
 
 
 def frame_of(spark, histories):
-    """Bronze's rows of all histories, in places that are mixed among them as a log's are."""
+    """Bronze's rows of all histories, at interleaved positions as in a log."""
     rows = []
     for n, (_, _, changes) in enumerate(histories):
         for at, (op, old, new, value) in enumerate(changes):
-            # The place is epoch, event and row together: each alone repeats.
+            # The position is epoch, event and row together: each alone repeats.
             place = (1 + at // 8, 100 * (at % 8 // 2), at % 2)
             before = None if old is None else json.dumps({"n": n, "id": old, "v": "x"})
             after = None if new is None else json.dumps({"n": n, "id": new, "v": value})
@@ -74,7 +74,7 @@ def frame_of(spark, histories):
 
 
 def touched(changes):
-    """By id: whether its first change in the log made it, and what the last one left (None: nothing)."""
+    """By id: whether its first change in the log created it, and the value after the last one (None: deleted)."""
     found = {}
     for op, old, new, value in changes:
         halves = [(old, None)] if op == "delete" else [(new, value)]
@@ -87,8 +87,8 @@ def touched(changes):
 
 
 @pytest.mark.parametrize("moves", [False, True])
-def test_compacted_changes_do_what_the_changes_one_by_one_do(spark, moves):
-    """One change a key: it leads from any table to the table that the interpreter ends with, and says what it is."""
+def test_compacted_changes_equal_the_changes_one_by_one(spark, moves):
+    """One change per key: it leads from any table to the interpreter's final table, and has the right operation."""
     rng = random.Random(11 + moves)
     histories = [history(rng, moves=moves) for _ in range(HISTORIES)]
     keyed = keyed_changes(frame_of(spark, histories), TABLE, moves=moves)

@@ -31,7 +31,7 @@ def assert_queried(monkeypatch, spark, source, end):
 
 
 def test_all_tables_at_any_position(spark, lakehouse, monkeypatch):
-    """Statements on a table, on its database, and none; structures at or after the position are ahead of it."""
+    """Statements on a table, on its database, and none; structures at or after the position are excluded."""
     changelog = Changelog(spark, lakehouse)
     source = SourceContext(lakehouse, TASK, SOURCE, "run", "mysql", SourceRules(SOURCE))
     places = [changelog.position]

@@ -11,7 +11,7 @@ TEXT = b"some text, " * 20
 
 
 def value(text: bytes, width: int, *, raw: bool) -> bytes:
-    """As sql/field_comp.cc writes it: the header names the format and the bytes of the length."""
+    """In the format of sql/field_comp.cc: the header has the format and the number of length bytes."""
     deflating = zlib.compressobj(wbits=-zlib.MAX_WBITS if raw else zlib.MAX_WBITS)
     stream = deflating.compress(text) + deflating.flush()
     return bytes((0x80 | 8 * raw | width,)) + len(text).to_bytes(width, "big") + stream

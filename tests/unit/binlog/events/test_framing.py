@@ -1,4 +1,4 @@
-"""Events in a file: where they begin and end, and what is damage."""
+"""Events in a file: where they begin and end, and how damage is detected."""
 
 import struct
 from unittest.mock import patch
@@ -50,7 +50,7 @@ def test_an_event_of_an_impossible_size(size: int) -> None:
 
 @pytest.mark.parametrize(("flag", "valid"), [(0, True), (1, True), (2, False), (3, False)])
 def test_a_file_that_is_still_written_to(flag: int, valid: bool) -> None:  # noqa: FBT001 - a table
-    """The server sets a flag of the first event afterwards, without changing the checksum."""
+    """The server sets a flag in the first event without changing the checksum."""
     log = Log().query("BEGIN").query("COMMIT")
     data = bytearray(log.data)
     data[FLAGS_AT] |= flag

@@ -14,7 +14,7 @@ LAST = 2**55 - 1
 
 
 def times(immediate: int, original: int | None = None) -> bytes:
-    """As mysql/binlog/event/control_events.h has them: 55 bits, and a bit that says that another time follows."""
+    """In the format of mysql/binlog/event/control_events.h: 55 bits, and a flag that another time follows."""
     if original is None:
         return immediate.to_bytes(7, "little")
     return (immediate | 1 << 55).to_bytes(7, "little") + original.to_bytes(7, "little")

@@ -124,7 +124,7 @@ def test_truncated_rows_are_refused() -> None:
     ],
 )
 def test_json_text_is_read_as_values(text: bytes, value: Any) -> None:
-    """Every kind of JSON value; an empty document is null. What no double's shortest text is, is a decimal."""
+    """Every kind of JSON value; an empty document is null. Numbers that no double prints are decimals."""
     keys = KeyDictionary(())
     assert read_variant(json_text_value(text, keys), keys.metadata) == value
 
@@ -139,7 +139,7 @@ def test_json_text_is_read_as_values(text: bytes, value: Any) -> None:
     ],
 )
 def test_an_integer_of_json_has_the_smallest_type_that_holds_it(number: int, size: int) -> None:
-    """Of 16, 32 or 64 bits, else a decimal: the value is the same, and its type is that of a row image."""
+    """It has 16, 32 or 64 bits, or is a decimal: value and type equal those of a row image."""
     keys = KeyDictionary(())
     value = json_text_value(str(number).encode(), keys)
     assert (read_variant(value, keys.metadata), len(value)) == (number, size)

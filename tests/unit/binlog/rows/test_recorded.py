@@ -96,7 +96,7 @@ def in_order(place):
 @example([("rows", "a", "x"), ("statement", "DROP DATABASE s", None), ("rows", "a", "x")])
 @example([("xa", "a", "x"), ("segment", None, None), ("rows", "a", "x")])
 def test_the_newest_structure_is_in_force_at_every_row(steps):
-    """By the rows of bronze alone; no statement on the table is between its structure and a row."""
+    """The rows of bronze alone determine it; no statement on the table is between its structure and a row."""
     newest, found = {}, sorted(decode(steps)[0], key=lambda pair: in_order(pair[0]))
     for place, shared in found:
         name = (shared.schema, shared.table)
@@ -112,7 +112,7 @@ def test_the_newest_structure_is_in_force_at_every_row(steps):
 
 @given(logs)
 def test_no_structure_is_repeated(steps):
-    """Unless a statement on the table, another epoch, or tasks that decode in parallel are in between."""
+    """Repetitions only follow a statement on the table, a change of the epoch, or tasks that decode in parallel."""
     steps = [step for step in steps if step[0] in ("rows", "segment", "batch")]
     found, _ = decode(steps)
     for table in TABLES:

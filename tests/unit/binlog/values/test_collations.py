@@ -1,6 +1,6 @@
 """Collation IDs and character sets."""
 
-# ruff: noqa: RUF001 - the characters are the point
+# ruff: noqa: RUF001 - these characters are under test
 
 import codecs
 
@@ -76,7 +76,7 @@ def test_ids_are_those_of_pymysql() -> None:
     ],
 )
 def test_blocks_of_ids(first: int, last: int, charset: str) -> None:
-    """The first and the last one of what MySQL and MariaDB reserve for a character set."""
+    """The first and the last ID of the blocks that MySQL and MariaDB reserve for a character set."""
     assert charset_of(first) == charset_of(last) == charset
 
 
@@ -189,8 +189,8 @@ def test_a_character_set_of_one_byte_has_a_character_for_each(charset: str) -> N
     ("charset", "codec", "differing"),
     [("hp8", "hp-roman8", set()), ("cp866", "cp866", {0xFC, 0xFD}), ("koi8u", "koi8-u", {0x95})],
 )
-def test_characters_are_those_of_python(charset: str, codec: str, differing: set[int]) -> None:
-    """But for the bytes that MySQL reads differently."""
+def test_characters_equal_pythons(charset: str, codec: str, differing: set[int]) -> None:
+    """Except for the bytes that MySQL decodes differently."""
     found = {
         byte for byte in range(256) if TABLES[charset][byte] not in ("\ufffe", bytes((byte,)).decode(codec, "replace"))
     }
@@ -207,8 +207,8 @@ def test_swedish_letters(byte: int, sign: str) -> None:
 
 
 @pytest.mark.parametrize("charset", ["ujis", "eucjpms"])
-def test_kanji_are_those_of_python(charset: str) -> None:
-    """Of rows 16 to 84 of JIS X 0208, which all its encodings have alike."""
+def test_kanji_equal_pythons(charset: str) -> None:
+    """Rows 16 to 84 of JIS X 0208, which are the same in all its encodings."""
     codes = [bytes((row, column)) for row in range(0xB0, 0xF5) for column in range(0xA1, 0xFF)]
     known = {code: kanji for code in codes if len(kanji := code.decode("euc_jp", "ignore")) == 1}
     assert len(known) == 6355

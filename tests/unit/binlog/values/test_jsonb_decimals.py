@@ -32,7 +32,7 @@ def document(precision: int, scale: int, digits: bytes) -> bytes:
     ids=str,
 )
 def test_a_decimal(precision: int, scale: int, digits: bytes, value: Decimal | str) -> None:
-    """Up to 65 digits; as text if VARIANT's decimal cannot hold it."""
+    """It has up to 65 digits; it is text if VARIANT's decimal cannot hold it."""
     keys = KeyDictionary(())
     assert read_variant(json_value(document(precision, scale, digits), keys), keys.metadata) == value
 

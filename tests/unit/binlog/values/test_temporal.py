@@ -25,7 +25,7 @@ def plain(value: bytes) -> Any:
     ],
 )
 def test_an_old_datetime(number: int, value: Any) -> None:
-    """YYYYMMDDhhmmss; what is no day of the calendar is text."""
+    """YYYYMMDDhhmmss; an invalid date is text."""
     assert plain(old_datetime_of(number.to_bytes(8, "little"))) == value
 
 

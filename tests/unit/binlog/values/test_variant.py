@@ -49,7 +49,7 @@ def test_binaries_and_strings_read_back(data: bytes) -> None:
 
 
 def _exact(unscaled: int, scale: int) -> Decimal:
-    """Without the rounding of Decimal's arithmetic."""
+    """Negates without the rounding of Decimal's arithmetic."""
     return Decimal((unscaled < 0, tuple(map(int, str(abs(unscaled)))), -scale))
 
 
@@ -100,7 +100,7 @@ def _to_binary(unscaled: int, precision: int, scale: int) -> bytes:
     negative=st.booleans(),
 )
 def test_decimal_columns_of_every_shape(*, shape: tuple[int, int, int], negative: bool) -> None:
-    """Up to 38 digits a decimal, above that MySQL's text."""
+    """A decimal up to 38 digits, above that MySQL's text."""
     precision, scale, digits = shape
     unscaled = -digits if negative else digits
     raw = _to_binary(unscaled, precision, scale)
@@ -153,7 +153,7 @@ def test_opaque_json_values(opaque: bytes, expected: Any) -> None:
 
 
 def test_long_opaque_values_have_line_breaks() -> None:
-    """MySQL's base64 has line breaks, and so has its text of such a value."""
+    """MySQL's base64 has line breaks, and so does its text of such a value."""
     text = read(json_value(write_jsonb(Opaque(b"\xfc" + bytes(200))), KeyDictionary(())))
     assert text.startswith("base64:type252:")
     assert "\n" in text

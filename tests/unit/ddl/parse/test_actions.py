@@ -30,6 +30,6 @@ from dmdelta.ddl.tokens import tokenize
         ("CHECK (a > 1)", True),
     ],
 )
-def test_an_index_is_no_column(part, index):
-    """Also where a column has a name that begins an index."""
+def test_an_index_is_not_a_column(part, index):
+    """Columns may have names that are keywords of an index."""
     assert is_index(tokenize(part)) == index

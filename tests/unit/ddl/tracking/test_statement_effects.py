@@ -251,13 +251,13 @@ def test_never_raises(words, start):
 
 
 @pytest.mark.parametrize("index", ["v", "a", "z", "`primary_v`", "primaryv", "PRIMAR"])
-def test_the_key_stays_if_another_index_goes(index):
-    """Wherever its name sorts."""
+def test_the_key_stays_if_another_index_is_dropped(index):
+    """The sort order of the index names does not matter."""
     assert list(effects(f"DROP INDEX {index} ON t")) == []
 
 
 @pytest.mark.parametrize("index", ["PRIMARY", "`PRIMARY`", "`primary`"])
-def test_the_key_goes_by_its_name(index):
+def test_the_key_is_dropped_by_its_name(index):
     (effect,) = effects(f"DROP INDEX {index} ON t")
     assert isinstance(effect, Altered)
     assert effect.after.primary_key == ()

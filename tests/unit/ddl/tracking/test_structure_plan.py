@@ -58,8 +58,8 @@ def test_statements_after_the_batch_are_not_applied():
     assert columns_of_table(made.after) == ["id", "a"]
 
 
-def test_without_statements_information_schema_applies_from_the_begin():
-    """Nothing changed between the batch's begin and the position at which it was read."""
+def test_without_statements_information_schema_applies_from_the_beginning():
+    """Nothing changed between the batch's beginning and the position at which it was read."""
     made = plan(Structures(), [], catalog(table("id", "a"), db="latin1"))
     assert changes_of(made) == [(10, ["id", "a"])]
     assert made.after.charsets == {"db": "latin1"}
@@ -105,7 +105,7 @@ def test_an_operators_structure_is_kept_until_a_statement():
 
 
 def test_a_statement_that_is_not_understood_makes_the_structure_unknown():
-    """Until information_schema provides it, which it does if no statement follows."""
+    """It is unknown until information_schema provides it, which requires that no statement follows."""
     statements = [(20, "ALTER TABLE t FROBNICATE a")]
     made = plan(structures(table("id", "a")), statements)
     assert [(columns_of(change), change.lost) for change in made.changes] == [(None, True)]

@@ -39,7 +39,7 @@ def a(kind, **more):
     ],
 )
 def test_a_literal_default(column, text, sql):
-    """In the type of silver's column; texts as the server returns them."""
+    """The value has the type of silver's column; texts are as the server returns them."""
     assert literal_fill(column, text) == Fill(sql)
 
 
@@ -79,7 +79,7 @@ def test_a_zero_date_is_null(column, text):
     ],
 )
 def test_a_default_that_silver_cannot_know(column, text):
-    """What the server makes of it depends on its session, or is not tested."""
+    """The server's value depends on its session, or is not tested."""
     assert literal_fill(column, text) == Fill(unknown="silver cannot fill in the default of column c")
 
 

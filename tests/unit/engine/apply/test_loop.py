@@ -122,7 +122,7 @@ def run(monkeypatch):
 
 
 def test_ranges_are_handed_over_while_tables_are_busy(run):
-    """And it ends only once they are idle, after it has reported what they applied."""
+    """The loop ends only once they are idle, after it has reported what they applied."""
     run.scheduler.is_idle = False
     for number in (1, 2):
         run.queue.append(landed(number, epoch=number))
@@ -167,7 +167,7 @@ def test_no_ranges_are_handed_over_without_room(run):
 
 
 def test_it_waits_for_other_sources_that_may_release_its_shards(run):
-    """As long as one of them is active; then none can continue any more."""
+    """It waits as long as one of them is active; after that, no shard can continue."""
     run.scheduler.shards = shards = Coordination(Mode.PESSIMISTIC)
     shards.begins()  # this source, when it was opened
     shards.begins()  # another one
@@ -189,7 +189,7 @@ def test_an_idle_source_has_the_catalogs_structures(run, monkeypatch):
 
 
 def test_a_stop_with_time_to_drain_applies_what_has_landed(run):
-    """Also what lands during the stop; it ends once every table is at the end of bronze."""
+    """This includes ranges that land during the stop; it ends once every table is at the end of bronze."""
     run.drain()
     run.queue.close()
     run.scheduler.applied = [AppliedRange(landed(1), 1, False, 0.5)]
@@ -200,7 +200,7 @@ def test_a_stop_with_time_to_drain_applies_what_has_landed(run):
 
 
 def test_a_drain_ends_with_a_failure(run):
-    """Of any stage: the tables keep their positions."""
+    """The failure may be in any stage; the tables keep their positions."""
     run.drain()
     run.stop.fail(LakehouseError("the storage is full", hint="free space"))
     run.end()

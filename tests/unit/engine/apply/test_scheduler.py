@@ -60,7 +60,7 @@ class Tables:
         return SimpleNamespace(states=self.states)
 
     def hold(self, table):
-        """The next turns of a table wait at their begin."""
+        """The next turns of a table wait at their start."""
         self.held[table], self.begun[table] = threading.Event(), threading.Event()
 
     def apply(self, tables, landed):
@@ -158,7 +158,7 @@ def source(monkeypatch):
 
 
 def test_a_slow_table_holds_neither_the_others_nor_their_next_ranges(source):
-    """It joins what has accumulated in its next turn. Ranges are reported in order, once every table has them."""
+    """Its next turn joins the accumulated ranges. Ranges are reported in order, once every table has applied them."""
     source.tables.hold("slow")
     with source.writing():
         source.hand_over(1, "slow", "fast")
@@ -179,7 +179,7 @@ def test_a_slow_table_holds_neither_the_others_nor_their_next_ranges(source):
 
 
 def test_nothing_is_applied_outside_the_block(source):
-    """The running turns finish at its end, and no other starts."""
+    """At its end, running turns finish and no other turn starts."""
     source.hand_over(1, "a")
     assert source.tables.applied == []
     source.tables.hold("a")
@@ -366,7 +366,7 @@ def test_a_table_that_resumes_before_the_first_range_takes_it_with_the_others(so
     assert source.tables.states.held == set()
 
 
-def test_the_reported_range_tells_its_tables_and_statements(source):
+def test_the_reported_range_has_its_tables_and_statements(source):
     with source.writing():
         source.hand_over(1, "a", "b")
         source.hand_over(2, "a", ddl=True)

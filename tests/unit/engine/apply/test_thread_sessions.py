@@ -8,7 +8,7 @@ from dmdelta.lakehouse.profiles import Profile
 
 
 class Session:
-    """What a session is for its confs; `newSession` starts from those of the context."""
+    """Stands in for a session's confs; `newSession` starts from those of the context."""
 
     def __init__(self):
         self.conf = self

@@ -100,7 +100,7 @@ def test_joined_events():
 
 
 def test_the_most_urgent_table_is_next():
-    """By age, rows and cost; equal ones by name."""
+    """Urgency depends on age, rows and cost; ties are resolved by name."""
     assert plan_next_turn([], ()) is None
     for more, less in [
         (waiting("b", age=2), waiting("a", age=1)),

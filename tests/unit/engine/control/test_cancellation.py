@@ -64,7 +64,7 @@ def test_a_second_signal_ends_the_process(first, second):
 
 
 def test_a_drain_is_part_of_a_stop_without_a_failure():
-    """Only until its time is over, and not once something has failed."""
+    """It ends after its time, or once something has failed."""
     stop = StopRequest()
     assert not stop.drains
     stop.request(drain=1000.0)
@@ -74,7 +74,7 @@ def test_a_drain_is_part_of_a_stop_without_a_failure():
 
 
 def test_a_stop_without_time_does_not_drain():
-    """Also if it follows one with time: an operator cannot wait any longer."""
+    """It also cancels the drain of an earlier stop: the operator does not want to wait longer."""
     stop = StopRequest()
     stop.request(drain=1000.0)
     stop.request()

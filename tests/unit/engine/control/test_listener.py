@@ -36,7 +36,7 @@ def test_a_stop_ends_the_wait_for_a_resume() -> None:
 
 
 def test_a_transient_failure_is_retried_with_back_off() -> None:
-    """Only retryable errors, and not if the run ends once it has caught up."""
+    """Only retryable errors are retried, and not in a run that ends once it has caught up."""
     transient, permanent = SourceUnavailable("gone", hint="wait"), ConfigError("wrong", hint="fix it")
     first, tenth = (plan_after_failure(transient, failures, ends=False) for failures in (1, 10))
     assert first.state is tenth.state is State.RETRYING

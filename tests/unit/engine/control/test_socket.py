@@ -38,7 +38,7 @@ NOBODY = 65534
 
 
 class Recorder:
-    """Executes nothing, and records what it was asked for."""
+    """Executes nothing, and records the requests."""
 
     def __init__(self, result=None):
         self.commands = []
@@ -64,7 +64,7 @@ def spec_in(folder, name="t"):
 
 @pytest.fixture
 def spec():
-    """In a folder with a short path that every account can enter."""
+    """A socket in a folder with a short path that every account can enter."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         Path(folder).chmod(0o755)
         yield spec_in(Path(folder))
@@ -136,7 +136,7 @@ def test_an_unexpected_error_shows_no_value(spec):
     ],
     ids=lambda line: line[:60].decode(errors="replace"),
 )
-def test_what_is_no_request_has_no_effect(spec, line):
+def test_an_invalid_request_has_no_effect(spec, line):
     """It is answered with an error; the next request is served."""
     target = Recorder("fine")
     with serving_commands(spec, target):
@@ -160,7 +160,7 @@ def test_a_connection_serves_several_requests(spec):
                 assert len(target.commands) == count
 
 
-def test_a_client_that_sends_half_a_line_blocks_nobody(spec):
+def test_an_incomplete_line_does_not_block_other_clients(spec):
     """Others are served meanwhile."""
     with serving_commands(spec, Recorder("fine")), socket.socket(socket.AF_UNIX) as connection:
         connection.connect(str(control_socket(spec)))
@@ -169,7 +169,7 @@ def test_a_client_that_sends_half_a_line_blocks_nobody(spec):
 
 
 def test_a_task_that_does_not_run_has_no_socket(spec):
-    """Before and after it; the end of the task waits for the answer in progress."""
+    """There is none before and after the run; the end of the task waits for the answer in progress."""
     assert ask_running(spec, ListOperators()) is None
     begun, release = threading.Event(), threading.Event()
 
@@ -222,7 +222,7 @@ def test_a_second_run_does_not_take_the_socket(spec):
 
 
 def test_only_the_own_account_can_connect(spec):
-    """The mode of the socket keeps others out."""
+    """The mode of the socket excludes others."""
     with serving_commands(spec, Recorder("fine")):
         mode = control_socket(spec).stat().st_mode
         assert stat.S_ISSOCK(mode)
@@ -232,7 +232,7 @@ def test_only_the_own_account_can_connect(spec):
 
 
 def test_another_account_is_refused_whatever_the_mode(spec):
-    """The server checks the account of the peer, as the kernel tells it."""
+    """The server checks the account of the peer, as reported by the kernel."""
     with serving_commands(spec, target := Recorder("fine")):
         control_socket(spec).chmod(0o666)
         if os.geteuid() == 0:
@@ -246,7 +246,7 @@ def test_another_account_is_refused_whatever_the_mode(spec):
 
 
 def as_nobody(path):
-    """What another account meets at the socket."""
+    """The result of a connection from another account."""
     program = (
         "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]);"
         "s.settimeout(10); print(s.recv(1) or 'closed')"
@@ -258,7 +258,7 @@ def as_nobody(path):
 
 
 def test_a_path_that_is_too_long_for_a_socket_is_replaced(tmp_path):
-    """By one in the account's temporary files, in a folder of its own; the same for client and task."""
+    """The replacement is in a private folder in the temporary files; client and task use the same path."""
     folder = tmp_path / ("x" * 120)
     folder.mkdir()
     spec = spec_in(folder)
@@ -274,7 +274,7 @@ def test_a_path_that_is_too_long_for_a_socket_is_replaced(tmp_path):
 
 
 def test_a_folder_of_another_account_is_not_used(tmp_path):
-    """In a folder like /tmp, where anybody can create it beforehand."""
+    """In a folder like /tmp, any account can create it beforehand."""
     tmp_path.chmod(0o1777)
     folder = tmp_path / "dmdelta-1"
     folder.mkdir()

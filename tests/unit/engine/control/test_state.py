@@ -22,7 +22,7 @@ def test_a_state_is_waited_for_across_threads():
 
 
 def test_a_repeated_state_keeps_its_time_and_has_the_new_error():
-    """`since` is when the state was entered; the reason is that of now."""
+    """`since` is when the state was entered; the reason is the current one."""
     state = RunState()
     state.publish(State.RUNNING)
     began = state.now.at

@@ -29,7 +29,7 @@ def test_batches_are_spaced_by_the_target_freshness(freshness, land, pause):
     ("freshness", "land", "pause"), [(10, 0.1, 1), (10, 0.4, 1), (10, 0.8, 1.6), (10, 6, 12), (1, 0.1, 0.4), (0, 1, 0)]
 )
 def test_batches_for_live_reads_are_closer(freshness, land, pause):
-    """Their interval, or twice the duration of a batch; never further apart than silver needs them."""
+    """The spacing is their interval, or twice the duration of a batch, but never longer than for silver."""
     assert plan_pause(freshness, land, 1) == pause
 
 

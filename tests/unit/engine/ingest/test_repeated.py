@@ -10,8 +10,8 @@ def at(offset):
     return Position(1, "binlog.000001", offset)
 
 
-def test_until_a_batch_begins_at_the_snapshots_structure():
-    """While they are read, and in the first batch that begins at the position or after it."""
+def test_structures_are_repeated_until_a_batch_begins_at_the_snapshots_structure():
+    """While the tables are read, and in the first batch that begins at or after the position."""
     reading = {A}
     repeated = RepeatedStructures(lambda: reading)
     assert repeated.tables() == {A}

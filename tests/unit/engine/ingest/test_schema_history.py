@@ -50,7 +50,7 @@ def test_decisions_are_valid_at_their_position():
 
 
 def test_a_restarted_log_invalidates_earlier_rows():
-    """As soon as its mark is in bronze."""
+    """They are invalid as soon as the restart's mark is in bronze."""
     rows = [row(at(4), "a"), row(at(4, 2), origin=RESTARTED, schema=None, table=None)]
     assert known(rows, at(99)) == ["a"]
     assert known(rows, at(4, 2)) is None
@@ -79,6 +79,6 @@ def test_a_structure_is_parsed_from_show_create_table():
     ],
 )
 def test_an_incomplete_structure_is_refused(statement, error):
-    """Before anything is recorded."""
+    """It is refused before anything is recorded."""
     with pytest.raises(error):
         read_structure(statement, TABLE, lambda _schema, _table: None, mariadb=False)

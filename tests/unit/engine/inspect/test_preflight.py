@@ -16,7 +16,7 @@ SHARD = ShardFacts("s1", TableSchema("d", "t1", (Column("id", "int"),), ("id",))
 
 @pytest.mark.parametrize("sink", [None, {"kind": "mysql", "host": "127.0.0.1", "port": 1, "user": "u"}])
 def test_risks_are_findings_of_check(sink):
-    """Also if the target does not answer; the tables that it would get without a key are then those of the source."""
+    """If the target does not answer, the tables without a key are those of the source."""
     spec = SimpleNamespace(
         syncer=SimpleNamespace(safe_mode=True), sink=SinkConfig(**sink) if sink else None, shard_mode=None
     )

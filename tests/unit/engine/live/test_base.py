@@ -43,7 +43,7 @@ def older(version, position):
 
 
 def test_the_newest_version_at_the_position():
-    """Also a compaction after it, which has the same rows."""
+    """A later compaction is newer, and has the same rows."""
     commits = [commit(7, 200, 300), commit(5, 100, 200)]
     assert base(commits, at(300), newest=9) == committed(9, at(300))
     assert base(commits, at(299), newest=9) == older(6, at(200))
@@ -52,12 +52,12 @@ def test_the_newest_version_at_the_position():
 
 
 def test_a_version_newer_than_the_one_looked_up_first():
-    """The commit came between the two looks at the history."""
+    """The commit was made between the two reads of the history."""
     assert base([commit(7, 200, 300)], at(300), newest=6) == committed(7, at(300))
 
 
 def test_a_part_of_a_range_is_not_a_state_of_the_source():
-    """It names the range's begin; the commit of a reload looks the same."""
+    """Its commit has the beginning of the range as its end; the commit of a reload looks the same."""
     commits = [commit(7, 200, 200, step=1), commit(5, 100, 200)]
     assert base(commits, at(250)) == older(6, at(200))
     assert base(commits, at(250), reloads=[at(200)]) == committed(7, at(200))
@@ -80,7 +80,7 @@ def test_files_of_a_version_that_was_replaced_long_ago_may_be_gone():
 
 
 def test_a_table_without_newer_changes_is_at_the_checkpoint():
-    """Only its newest version: between older ones there may be changes."""
+    """This applies to its newest version only: there may be changes between older versions."""
     commits = [commit(7, 200, 300, rest=()), commit(5, 100, 200)]
     assert base(commits, at(900), applied=at(800)) == committed(7, at(300), applied=at(800))
     assert base(commits, at(700), applied=at(800)) == committed(7, at(300), ddl_applied_to=at(300))
@@ -110,7 +110,7 @@ def test_the_log_of_a_new_epoch_begins_where_a_snapshot_read_the_table():
 
 
 def test_rows_that_a_snapshot_read_while_they_changed_are_unknown():
-    """Until the log that overlaps it has been read; not if it read them at one position."""
+    """They are unknown until the overlapping log has been read, unless the snapshot read them at one position."""
     assert unknown_until(committed(5, at(100), safe_until=at(150)), at(149), LogBeginning()) == at(150)
     assert unknown_until(committed(5, at(100), safe_until=at(150)), at(150), LogBeginning()) is None
     beginning = LogBeginning(overlap_until=at(90, epoch=2))

@@ -1,4 +1,4 @@
-"""What a live read may use of the one before it, and the order of rows that it reads from several files."""
+"""When a live read can reuse the rows of the previous one, and the order of rows from several files."""
 
 import pyarrow as pa
 import pytest
@@ -22,8 +22,8 @@ KNOWN = Position(2, "binlog.000003", 1000)
         (Position(3, "binlog.000003", 1000), True),
     ],
 )
-def test_what_is_known_serves_reads_that_begin_soon_after_it(begin, far):
-    """Not one that begins earlier, in another file or in another epoch."""
+def test_the_known_log_is_reused_for_reads_that_begin_soon_after_it(begin, far):
+    """It is not reused for a read that begins earlier, in another file or in another epoch."""
     assert is_far(KNOWN, begin) is far
 
 

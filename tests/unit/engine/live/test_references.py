@@ -1,4 +1,4 @@
-"""The tables that a statement names, and what is not a statement that only reads."""
+"""The tables that a statement names, and the refusal of statements that do not only read."""
 
 import pytest
 

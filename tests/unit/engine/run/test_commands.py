@@ -96,7 +96,7 @@ def test_a_failed_attempt_that_is_paused_and_resumed_runs_again(spec, monkeypatc
 
 
 def test_a_pause_is_answered_once_the_task_has_paused(spec):
-    """Not when it was requested."""
+    """The answer does not arrive at the time of the request."""
     run = Run(spec)
     run.commands.state.publish(State.RUNNING)
     threading.Timer(0.1, lambda: run.commands.state.publish(State.PAUSED)).start()
@@ -140,8 +140,8 @@ def test_a_task_that_starts_has_a_status(spec, monkeypatch):
 
 
 @pytest.mark.parametrize(("error", "state"), [(None, State.STOPPED), (ValueError("x"), State.FAILED)])
-def test_the_end_of_a_run_answers_who_waits(spec, error, state):
-    """Also an end by an error that nothing foresaw."""
+def test_the_end_of_a_run_answers_waiting_commands(spec, error, state):
+    """This includes an end with an unexpected error."""
     run = Run(spec)
     assert not run.commands.ended(type(error), error, None)
     assert run.commands.state.now.state is state

@@ -1,4 +1,4 @@
-"""Where a source is after a pause, and what a user reads about it."""
+"""The end position of a source after a pause, and its description for users."""
 
 from dmdelta.engine.run.end_position import MAX_NAMES, SINK, plan_end_position, plan_reason
 from dmdelta.model.position import Position
@@ -6,7 +6,7 @@ from dmdelta.model.position import Position
 HERE, THERE = Position(1, "b.000001", 400), Position(1, "b.000001", 300)
 
 
-def test_only_what_is_elsewhere_is_apart():
+def test_only_tables_at_other_positions_are_listed():
     """A table without a change yet, one that lags, and a sink that is ahead."""
     end = plan_end_position("s", THERE, {"d.b": THERE, "d.c": None, SINK: HERE})
     assert end.apart == {"d.c": None, SINK: HERE}
@@ -14,7 +14,7 @@ def test_only_what_is_elsewhere_is_apart():
 
 
 def test_the_reason_names_the_source_and_the_positions():
-    """Of all sources with tables that are apart, and of no other."""
+    """For the sources with tables at other positions, and for no other source."""
     ends = [
         plan_end_position("one", HERE, {"d.a": THERE, SINK: THERE}),
         plan_end_position("two", HERE, {}),

@@ -112,7 +112,7 @@ def test_the_stages_their_lag_and_the_rate(source):
 
 
 def test_safe_mode_ends_at_the_farthest_limit(source):
-    """Of the tables whose last range was applied in safe mode, whatever the reason."""
+    """The limit of the tables whose last range was applied in safe mode, for any reason."""
     for name, limit in (("a", 600), ("b", 700)):
         state = source.states.of(("d", name))
         state.is_safe, state.safe_until = True, at(limit)
@@ -125,7 +125,7 @@ def test_safe_mode_ends_at_the_farthest_limit(source):
 
 
 def test_a_stopped_table_has_its_reason_position_and_hint(source):
-    """The task shows them, too, and continues."""
+    """The task's status shows them, too, and the task continues."""
     error = UnsupportedSchemaChange("cannot follow", hint="dmdelta binlog skip", position=at(500))
     source.states.of(("d", "a")).move(Phase.STOPPED, error=error)
     found = source.tables()["d.a"]
@@ -136,7 +136,7 @@ def test_a_stopped_table_has_its_reason_position_and_hint(source):
 
 
 def test_a_shard_that_waits_shows_its_statement(source):
-    """And one that waits for a structure without a statement says so."""
+    """A shard that waits for a structure without a statement shows that."""
     for name, text in (("a", "ALTER TABLE a ADD n INT"), ("b", "")):
         source.states.of(("d", name)).move(Phase.WAITING, waits=SimpleNamespace(text=text))
     tables = source.tables()
@@ -146,7 +146,7 @@ def test_a_shard_that_waits_shows_its_statement(source):
 
 
 def test_a_table_that_is_read_shows_its_progress(source):
-    """Until all chunks have landed; a table of another source is not listed."""
+    """The progress is shown until all chunks have landed; a table of another source is not listed."""
     loads = {
         "d.a": TableLoad(3, 10, 30, 100, 5.0, 14.0),
         "d.new": TableLoad(0, 2, 0, 20),
@@ -160,8 +160,8 @@ def test_a_table_that_is_read_shows_its_progress(source):
     assert (tables["d.b"].attention, tables["d.b"].snapshot) == (None, None)
 
 
-def test_a_table_that_holds_the_others_back_is_late(source):
-    """Once it may lack changes older than three times the target freshness, and than half a minute."""
+def test_a_table_that_delays_the_checkpoint_is_late(source):
+    """It is late once it may lack changes older than three times the target freshness and half a minute."""
     source.observations.see([stats_of(source.pipeline)], time.monotonic() - 100)
     source.points.hand_over(Point(at(800)), [("d", "a"), ("d", "b")])
     source.applied("a", 800)
@@ -173,7 +173,7 @@ def test_a_table_that_holds_the_others_back_is_late(source):
 
 
 def test_the_last_flush_is_shown(source):
-    """As the checkpoint table has it."""
+    """It equals the row in the checkpoint table."""
     common = {"updated_at": NOW, "reason": "interval", "cp_schema": "", "cp_table": "", "is_global": True}
     place = {"exit_point_epoch": 1, "exit_point_binlog_name": "binlog.000001", "exit_point_binlog_pos": 640}
     later = {**common, "is_global": False, "cp_schema": "d", "cp_table": "a", "updated_at": NOW + timedelta(seconds=9)}
@@ -186,7 +186,7 @@ def test_the_last_flush_is_shown(source):
 
 
 def test_a_stop_shows_what_it_waits_for(source):
-    """Nothing before it and after it; otherwise what is still running."""
+    """Nothing before and after the stop; during it, what is still running."""
     pipeline = source.pipeline
     assert source.status().sources[0].stop_waits_for == ()
     pipeline.stop.request()

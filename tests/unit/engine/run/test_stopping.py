@@ -1,4 +1,4 @@
-"""What a stop waits for, in the log."""
+"""The log of a stop: what it waits for."""
 
 import time
 from types import SimpleNamespace
@@ -20,7 +20,7 @@ from tests.support.logged import logged
     ],
 )
 def test_tables_in_flight_are_named(tables, text):
-    """At most five of them."""
+    """At most five are named."""
     assert applying(tables) == text
 
 

@@ -39,7 +39,7 @@ def relaying(*, endpoint="server"):
 
 @pytest.fixture(autouse=True)
 def target(monkeypatch):
-    """What the sink's target is found to be: one finding that stops, one that passes, and no tables."""
+    """The findings of the sink's target: one failure, one pass, and no tables."""
     found = TargetFindings((Finding("sql_mode", Level.PASS, "own"), GRANT))
     monkeypatch.setattr(warnings, "check_target", lambda sink, selected: found)
 
@@ -81,8 +81,8 @@ def test_each_risk_is_a_warning_with_its_fix(catalog):
     assert all(fields["fix"] for fields in told.values())
 
 
-def test_ignored_checks_are_not_told(catalog):
-    """`ignore-checking-items`, as at `dmdelta check`."""
+def test_ignored_checks_are_not_logged(catalog):
+    """`ignore-checking-items`, as for `dmdelta check`."""
     told = warned(spec(safe=True, ignored=("safe_mode", "shard_keys", "privilege drop")), [relaying()])
     assert told.keys() == {("sink", "primary_key"), ("shards", "auto_increment_ID")}
 
@@ -95,8 +95,8 @@ def test_silver_alone_without_routes_needs_no_catalog(catalog):
     assert catalog == []
 
 
-def test_a_source_that_does_not_answer_stops_nothing(monkeypatch):
-    """What is known without it is logged, and that its tables are not checked."""
+def test_a_source_that_does_not_answer_does_not_stop_the_task(monkeypatch):
+    """The log has the warnings that do not need it, and states that its tables are not checked."""
 
     def refuse(endpoint, retry):
         raise SourceUnavailable("down", hint="none")

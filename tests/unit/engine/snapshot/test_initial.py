@@ -1,4 +1,4 @@
-"""What lands in one commit, what one Spark task reads, what is applied as one range."""
+"""Which chunks land in one commit, are read by one Spark task, and are applied as one range."""
 
 from dmdelta.bronze.progress import LandedRange
 from dmdelta.engine.ingest.queue import RangeQueue

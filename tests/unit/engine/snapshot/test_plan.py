@@ -29,7 +29,7 @@ def numbers(batches):
 
 
 def test_the_positions_of_a_snapshot():
-    """Its chunks are the files of a log of its own, which is before the log."""
+    """Its chunks are the files of a separate log that precedes the log."""
     found = PlannedSnapshot(1, BEGIN, None, tuple(chunks((A, 5), (A, 5), (B, 1))))
     assert found.begin == Position.of_chunk(1, 1)
     assert found.behind(found.chunks[1]) == Position.of_chunk(1, 3)
@@ -62,7 +62,7 @@ def test_versions_grow_with_snapshots_and_chunks():
     ],
 )
 def test_small_tables_share_a_commit(sizes, past, batches):
-    """Up to a number of rows; those that bypass bronze count less."""
+    """A commit is limited by the number of rows; those that bypass bronze count less."""
     assert numbers(plan_batches(chunks(*sizes), past)) == batches
 
 

@@ -1,4 +1,4 @@
-"""The records that stages get, from the spec."""
+"""The stages' records, created from the spec."""
 
 from datetime import timedelta
 
@@ -47,7 +47,7 @@ def test_an_archive_has_no_endpoint(tmp_path):
     ],
 )
 def test_where_a_first_start_begins(meta, start):
-    """At the spec's `meta`, else at the oldest file."""
+    """It begins at the spec's `meta`, or at the oldest file."""
     assert start_of(None if meta is None else MetaConfig.model_validate(meta)) == start
 
 

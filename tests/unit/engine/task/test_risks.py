@@ -1,4 +1,4 @@
-"""What may lose or duplicate rows although a task runs: one warning for each, with the tables and the next step."""
+"""Risks of lost or duplicate rows in a running task: one warning for each, with the tables and the next step."""
 
 from types import SimpleNamespace
 
@@ -41,7 +41,7 @@ def found(spec, selected, keys=None):
     ],
 )
 def test_safe_mode_of_a_whole_run(settings, merged, warns, replaces, names):
-    """`safe-mode: true` costs; with a sink its REPLACE deletes rows, and merged tables that may share keys are named."""
+    """`safe-mode: true` is slow; a sink's REPLACE deletes rows, and merged tables that may share keys are named."""
     risk = found(spec(**settings), tables(*([shard("s1")] if merged else []))).get(("spec", "safe_mode"))
     assert (risk is not None) is warns
     if risk is not None:
@@ -65,7 +65,7 @@ def test_safe_mode_of_a_whole_run(settings, merged, warns, replaces, names):
     ],
 )
 def test_tables_without_a_key_in_the_target(keys, named):
-    """As the target has them; those that it lacks, or if it does not answer, as the source has them."""
+    """According to the target; for missing tables, or if the target does not answer, according to the source."""
     selected = tables(keyless=["log"], log="log", orders="orders")
     risk = found(spec(), selected, keys).get(("sink", "primary_key"))
     assert (f"target: {named}:" in risk.message) if named else (risk is None)
@@ -89,7 +89,7 @@ def test_tables_without_a_key_in_the_target(keys, named):
 )
 @pytest.mark.parametrize("safe", [False, True])
 def test_shards_with_the_same_keys_in_the_target(shards, warns, safe):
-    """Whatever their keys are, unless a route tells the shards apart: silver keeps both rows, the target has one."""
+    """With any keys, unless a route distinguishes the shards: silver keeps both rows, the target has one."""
     risk = found(spec(safe=safe), tables(*shards)).get(("sink", "shard_keys"))
     assert (risk is not None) is warns
     if risk is not None:
@@ -99,13 +99,13 @@ def test_shards_with_the_same_keys_in_the_target(shards, warns, safe):
     assert ("sink", "shard_keys") not in found(spec(sink=False, safe=safe), tables(*shards))
 
 
-def test_nothing_to_warn_of():
+def test_no_warnings():
     """Keys everywhere, no merged table, no safe mode."""
     assert plan_risks(spec(), tables(orders="orders"), {("shop", "orders"): True}) == []
 
 
 def test_warnings_of_merged_tables_at_the_start():
-    """Keys that AUTO_INCREMENT assigns in several shards: with the tables; what passes is not told."""
+    """Keys that AUTO_INCREMENT assigns in several shards, with the tables; passed checks are not logged."""
     (risk,) = shard_risks(spec(), tables(shard("s1", auto="id"), shard("s2", auto="id")))
     assert (risk.concerns, risk.finding.name) == ("shards", "auto_increment_ID")
     assert "s1's d.t1 (id), s2's d.t1 (id)" in risk.finding.message

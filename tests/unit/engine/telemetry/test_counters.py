@@ -33,8 +33,8 @@ def result(
     return ApplyResult("s", table, Position(1, "b.000001", 100), rows, steps, None, None, clashes=clashes, path=path)
 
 
-def test_what_a_run_has_applied() -> None:
-    """Sums by source, table and operation; the listener hears of each change."""
+def test_applied_rows_are_counted() -> None:
+    """Sums by source, table and operation; the listener is called for each change."""
     seen: list[Progress] = []
     counters = RunCounters(seen.append)
     assert counters.now().landed_batches == counters.batches == 0

@@ -1,4 +1,4 @@
-"""What is observed of sources: lags and rates."""
+"""Observations of sources: lags and rates."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from dmdelta.model.position import Position
 
 
 def test_a_rate_is_that_of_the_last_minute():
-    """An hour of silence before does not lower it, and a burst long ago does not raise it."""
+    """An idle hour before does not lower it, and a burst long ago does not raise it."""
     tracker = RateTracker()
     assert tracker.per_second() is None
     tracker.saw(0, 0.0)
@@ -36,7 +36,7 @@ def test_sources_are_observed_separately():
 
 
 def test_a_poll_is_at_most_once_a_second():
-    """Whoever calls it."""
+    """For all callers together."""
     observations, calls = Observations(), []
 
     def read():

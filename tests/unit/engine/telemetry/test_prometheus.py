@@ -126,7 +126,7 @@ def test_the_exposed_metrics():
 
 
 def test_the_sinks_snapshots_and_keys():
-    """Pushed, ready and flushed are stages; the spans between them; the keys of causality by what became of them."""
+    """Pushed, ready and flushed are stages; the spans between them; the keys of causality by outcome."""
     sink = SinkMetrics(
         "s1",
         pushed=at(400),

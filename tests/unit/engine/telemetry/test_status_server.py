@@ -56,7 +56,7 @@ def test_every_address_answers():
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
 def test_it_is_read_only(method):
-    """Whatever the path."""
+    """For any path."""
     with served(task([source()])) as request:
         assert request("/status.json", method)[0] == 405
         assert request("/metrics", method)[0] == 405
@@ -89,7 +89,7 @@ def test_a_target_of_zero_leaves_some_seconds():
 
 
 class Frozen:
-    """The status of a task whose source goes on while applying may be frozen, by the clock of a test."""
+    """The status of a task whose source continues while applying may be frozen, by a test's clock."""
 
     def __init__(self, monkeypatch):
         self.now, self.applied = 1000.0, 1000

@@ -15,7 +15,7 @@ from dmdelta.engine.validation.results import Outcome, Validated, outcome_of
     ],
 )
 def test_the_outcome_of_a_comparison(differs, uncompared, outcome):
-    """A difference is one, whether or not everything was compared."""
+    """A difference is reported, whether or not everything was compared."""
     assert outcome_of(differs=differs, uncompared=uncompared) is outcome
 
 

@@ -25,7 +25,7 @@ def test_a_table_that_is_not_merged():
 
 
 def test_a_merged_table_requires_an_extracted_column_that_identifies_its_rows():
-    """Not possible if two of its tables share the extracted values, or with a second source."""
+    """It cannot be compared if two of its tables share the extracted values, or with a second source."""
     number, same = ("table", "t_(.*)", "no"), ("schema", "(.*)", "of")
     planned = plan_sink_table(rules(number), NAME, [OTHER], 1)
     assert isinstance(planned, SinkTable)

@@ -39,7 +39,7 @@ def test_the_first_origin_that_has_a_position_is_read():
 
 
 def test_purged_files_are_read_from_the_relay():
-    """From the first file that the server still has, the server is read."""
+    """The server is read from the first file that it still has."""
     assert planned(at(300), at(900, 2), [*SERVER[1:], *RELAY]) == [
         (Origin.RELAY, at(300), at(500)),
         (Origin.RELAY, at(500), at(1000)),
@@ -48,7 +48,7 @@ def test_purged_files_are_read_from_the_relay():
 
 
 def test_unavailable_parts_are_reported():
-    """Before, between and after available parts; another epoch's files do not count."""
+    """Before, between and after available parts; files of another epoch are ignored."""
     assert planned(at(4), at(900, 3), [RELAY[1], SERVER[2]]) == [
         (Origin.NONE, at(4), at(500)),
         (Origin.RELAY, at(500), at(1000)),

@@ -12,7 +12,7 @@ TERM = re.compile(r"`k``y` BETWEEN (-?\d+)(\w*) AND (-?\d+)(\w*)|`k``y` IN \((.*
 
 
 def matched(predicate, suffix):
-    """The integers that a condition names, each as often as it does."""
+    """The integers in a condition, each as often as it occurs."""
     found = []
     for term in predicate.split(" OR "):
         first, one, last, two, values = TERM.fullmatch(term).groups()

@@ -103,7 +103,7 @@ def test_memory_stays_bounded_with_conflicts():
 
 
 def test_many_rows_with_one_key_each():
-    """Each gets the same worker as when added alone, also if its key belongs to an older generation."""
+    """Each gets the same worker as when added individually, also if its key belongs to an older generation."""
     causality, alone = Causality(16), Causality(16)
     relation = causality.add(["1.id", "a.name"])
     assert alone.add(["1.id", "a.name"]) == relation
@@ -120,7 +120,7 @@ def test_many_rows_with_one_key_each():
 
 @pytest.mark.parametrize("executed", range(6))
 def test_a_purge_removes_exactly_the_executed_generations(executed):
-    """Those of the jobs up to `executed`, whose number was waiting; all later ones and the newest stay."""
+    """Those of the jobs up to `executed`, as counted by `waiting`; later generations and the newest remain."""
     causality = Causality(4)
     for ordinal in (1, 2, 4):
         for number in range(ordinal):
@@ -139,7 +139,7 @@ def test_a_purge_removes_exactly_the_executed_generations(executed):
 
 
 def test_added_keys_are_purged_reset_or_current():
-    """DM's sums: what was added, without what was purged and reset, is in the map now."""
+    """DM's counters: added minus purged minus reset equals the size of the map."""
     causality = Causality(4)
     for ordinal in (1, 2):
         causality.place([f"{ordinal}.{number}" for number in range(10)])

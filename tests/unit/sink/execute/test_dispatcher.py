@@ -69,7 +69,7 @@ def test_rows_that_conflict_with_jobs_in_flight_wait_for_them():
     dispatcher, queues, _ = dispatched([(Act.INSERT, key, "x") for key in range(count)], workers=2)
     taken = [(None, f"u{key}") for key in range(count)]
     dispatcher.causality.reset()
-    # Unique values that rows of both workers held, asked for by other rows.
+    # Unique values of rows of both workers, now used by other rows.
     for key in range(count):
         dispatcher.causality.add([f"u{key}.u.t"])
     changes = [(Act.UPDATE, key, "y") for key in range(count)]

@@ -1,4 +1,4 @@
-"""The end of a run, with workers and a flusher that have no server: what is executed, and what the checkpoint says."""
+"""The end of a run with workers and a flusher without a server: what is executed, and the checkpoint."""
 
 import threading
 from types import SimpleNamespace
@@ -27,7 +27,7 @@ def at(offset):
 
 
 class Target:
-    """What the workers and the flusher of a run have done.
+    """Records what the workers and the flusher of a run have done.
 
     Attributes:
         open: the workers wait for it before each transaction.
@@ -88,7 +88,7 @@ def run(monkeypatch):
 
 
 def test_workers_that_have_not_failed_finish(run):
-    """The point of the failed one's table stays; the others' tables are where all was handed over."""
+    """The point of the failed worker's table is unchanged; the other tables are at the end of what was handed over."""
     run.target.open.clear()
     run.slice(at(100), at(200), "works", "fails")
     threading.Timer(0.2, run.target.open.set).start()
@@ -100,7 +100,7 @@ def test_workers_that_have_not_failed_finish(run):
 
 
 def test_a_stop_that_times_out_leaves_an_exit_point(run):
-    """A worker that hangs: nothing is certain but the last point that all workers have reached."""
+    """If a worker hangs, only the last point that all workers have reached is certain."""
     run.target.open.clear()
     run.slice(at(100), at(200), "works")
     threading.Timer(1.5, run.target.open.set).start()
@@ -110,7 +110,7 @@ def test_a_stop_that_times_out_leaves_an_exit_point(run):
 
 
 def test_the_statement_in_doubt_is_kept(run):
-    """An error in a statement: the next run still knows that the statement may have been executed."""
+    """After an error in a statement, the next run knows that it may have been executed."""
     run.flusher.flushed = Checkpoint(at(100), at(101), about_to=(at(100), 2), reason="ddl")
     run.progress.raise_exit_point(at(101))
     run.end(at(100), orderly=False)
@@ -119,7 +119,7 @@ def test_the_statement_in_doubt_is_kept(run):
 
 
 def test_a_target_that_is_down_does_not_hide_the_error(run):
-    """The checkpoint cannot be written: the end raises nothing, so that the run's own error is seen."""
+    """The checkpoint cannot be written, but the end raises nothing, so the run's own error is reported."""
     run.target.down = True
     assert not run.end(at(100), orderly=False)
     assert run.target.checkpoints == []

@@ -1,4 +1,4 @@
-"""The sink's checkpoint without a server: when it is written, what is counted, and what the log says."""
+"""The sink's checkpoint without a server: when it is written, the counters, and the log lines."""
 
 import threading
 from types import SimpleNamespace
@@ -23,7 +23,7 @@ def at(offset):
 
 
 class Run:
-    """A flusher, and snapshots that two workers reach when told."""
+    """A flusher, and snapshots that two workers reach on request."""
 
     def __init__(self, interval):
         self.snapshots, self.written, self.reached = Snapshots(2, "s1"), [], threading.Event()
@@ -72,7 +72,7 @@ def told():
 
 
 def test_the_interval_is_changed_at_run_time(opened):
-    """A flusher that waits for an hour writes soon after the interval became short, and again with that one."""
+    """A flusher that waits for an hour writes soon after the interval is shortened, and again at that interval."""
     run = opened()
     run.flusher.start()
     run.push(100)
@@ -88,14 +88,14 @@ def test_the_interval_is_changed_at_run_time(opened):
 
 
 def test_a_longer_interval_at_run_time(opened):
-    """After it was made long, what becomes ready is not written any more until the end."""
+    """After the interval is lengthened, a ready snapshot is not written until the end."""
     run = opened(SOON)
     run.flusher.start()
     run.push(100)
     run.ready(1)
     assert run.reached.wait(WAIT)
     run.flusher.interval = LONG
-    assert not run.flusher._ending.wait(0.3)  # a turn of the short interval may still be under way
+    assert not run.flusher._ending.wait(0.3)  # a flush of the short interval may still be in progress
     run.push(200)
     run.ready(2)
     assert not run.flusher._ending.wait(0.3)
@@ -121,7 +121,7 @@ def test_flushes_are_counted_with_their_spans(opened):
 
 
 def test_the_log_follows_a_snapshot(opened, told):
-    """Pushed and ready are details, flushed and purged are told: positions and numbers, once per flush."""
+    """Pushed and ready are debug lines, flushed and purged info lines: positions and numbers, once per flush."""
     run = opened()
     for number in (1, 2):
         run.push(100 * number)

@@ -1,4 +1,4 @@
-"""Causality is purged in the background: of what all workers have executed, while changes are dispatched."""
+"""Causality is purged in the background of what all workers have executed, while changes are dispatched."""
 
 import random
 import threading
@@ -30,7 +30,7 @@ def filled(ordinals=4):
     return causality, snapshots
 
 
-def test_only_what_all_workers_have_reached():
+def test_only_snapshots_that_all_workers_have_reached_are_purged():
     """A snapshot that one of the workers has not reached, and those after it, keep their keys."""
     causality, snapshots = filled()
     assert purge_executed(causality, snapshots) == 0
@@ -44,7 +44,7 @@ def test_only_what_all_workers_have_reached():
 
 
 def test_a_thread_of_its_own_purges_by_interval():
-    """Whoever dispatches calls nothing: the keys go once their snapshot is ready."""
+    """The dispatcher calls nothing: the keys are removed once their snapshot is ready."""
     causality, snapshots = filled(1)
     purged, by = threading.Event(), []
     original = causality.purge
@@ -67,7 +67,7 @@ def test_a_thread_of_its_own_purges_by_interval():
 
 
 def test_a_failure_is_reported():
-    """The run raises it, as that of a worker; the thread has ended."""
+    """The run raises it, like that of a worker; the thread has ended."""
     failed, reported = RuntimeError("broken"), []
     told = threading.Event()
 
@@ -89,7 +89,7 @@ def test_a_failure_is_reported():
 
 
 class Run:
-    """Workers without a server, of which the others wait while one executes; all that is executed, by key."""
+    """Workers without a server that execute one at a time; records all executed changes by key."""
 
     def __init__(self, workers):
         self.executed, self.lock = defaultdict(list), threading.Lock()

@@ -23,7 +23,7 @@ def test_points_at_a_boundary():
 
 
 def test_points_within_a_transaction():
-    """The global point stays at the transaction's begin, the tables go on."""
+    """The global point stays at the transaction's beginning, the table points advance."""
     found = plan_checkpoint(PushedPoint(at(100), at(180)), at(180), {A: at(4)}, "interval")
     assert (found.position, found.ahead()) == (at(100), {A: at(180)})
     assert plan_checkpoint(PushedPoint(None, at(180)), at(180), {A: at(4)}, "interval") is None
@@ -40,7 +40,7 @@ def test_a_held_shard_keeps_its_point():
 
 
 def test_a_table_never_passes_the_exit_point():
-    """A table's point after the exit point would skip changes that nobody handed over."""
+    """A table's point after the exit point would skip changes that were not handed over."""
     with pytest.raises(AssertionError, match="exit point"):
         plan_checkpoint(PushedPoint(at(100), at(200)), at(150), {A: at(4)}, "interval")
 

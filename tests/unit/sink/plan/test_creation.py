@@ -29,7 +29,7 @@ def test_an_extracted_column_is_part_of_the_key():
 
 
 def test_keys_of_an_empty_table_get_the_extracted_columns():
-    """In one statement, so that a crash leaves the table as it was or complete; not keys on expressions."""
+    """They change in one statement, so a crash leaves the table unchanged or complete; keys on expressions stay."""
     assert add_columns(SCHEMA, having("id"), (), empty=True) == [
         (
             f"ALTER TABLE `d`.`t` ADD COLUMN `n` BIGINT NULL, ADD COLUMN `shard` {WORD}, "

@@ -48,7 +48,7 @@ def names(default="d"):
     ],
 )
 def test_names_are_replaced_in_place(sql, wanted):
-    """Every table and database gets its new name, all other text stays."""
+    """Every table and database gets its new name, all other text is unchanged."""
     assert rewritten(sql, names()) == wanted
 
 

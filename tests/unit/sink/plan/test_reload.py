@@ -38,7 +38,7 @@ def test_a_statement_waits_for_the_rows_of_its_tables(state, offset, changed, wa
 
 @pytest.mark.parametrize(("offset", "waits"), [(99, False), (100, True)])
 def test_dependent_changes_wait_for_every_row(offset, waits):
-    """With checked foreign keys nothing after the snapshot's begin precedes its rows."""
+    """With checked foreign keys nothing after the snapshot's start precedes its rows."""
     assert READING.must_wait(at(offset), None, ordered=True) is waits
     assert replace(READING, planning=True).must_wait(at(1), None, ordered=True)
 
@@ -70,14 +70,14 @@ def test_changes_are_in_doubt_until_the_rows_are_replaced_and_while_they_may_be_
 
 
 def test_the_log_is_cut_where_snapshots_precede_it():
-    """Where a snapshot's log begins, and where a reload is to come; not where the target has it."""
+    """Where a snapshot's log begins, and where a reload is due; not if the target already has it."""
     state = replace(READING, reloads=(Reload(U, -1, at(50)), Reload(V, -1, at(70))))
     assert [state.next_place(at(offset), at(200), {U: -1}) for offset in (0, 70, 100)] == [at(70), at(100), at(200)]
     assert state.next_place(at(0), at(60), {U: -1}) == at(60)
 
 
 def test_the_reloads_of_a_held_shard_wait_for_it():
-    """They are due when it continues; the others are due at their place."""
+    """They are due when it continues; the others are due at their positions."""
     state = AdHocState(awaited=frozenset({V}), reloads=(Reload(T, -1, at(50)), Reload(U, -1, at(50))))
     assert [one.table for one in state.without({T}).due(at(60), {})] == [U]
     assert [one.table for one in state.only(T).due(at(60), {})] == [T]

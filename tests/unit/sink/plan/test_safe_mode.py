@@ -29,7 +29,7 @@ def test_up_to_the_exit_point(checkpoint, on):
 
 
 def test_an_exit_point_that_is_not_final():
-    """A killed run has handed over more than its last flush says: up to where bronze ended, which includes it."""
+    """A killed run has handed over more than its last flush states: at most up to where bronze ended."""
     found = plan(checkpoint=at(100), exit_point=at(900), proven=False, landed=at(500))
     assert found.is_on(at(899), 1000)
     assert not found.is_on(at(900), 61)
@@ -45,7 +45,7 @@ def test_no_exit_point():
 
 
 def test_metadata_removed_by_hand():
-    """It is not known what was executed: as after a killed process."""
+    """It is unknown what was executed, as after a killed process."""
     assert plan(checkpoint=None, proven=False, landed=at(500)).is_on(at(4), 1000)
 
 

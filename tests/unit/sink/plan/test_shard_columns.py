@@ -1,4 +1,4 @@
-"""What a shard's statement still has to do to the target's merged table."""
+"""What a shard's statement still has to change in the target's merged table."""
 
 import pytest
 
@@ -30,7 +30,7 @@ MERGED = Columns({"id": "REQUIREDINT", "v": "INT", "w": "TEXT"})
 
 
 def altered(statement, schema=SHARD):
-    """The effect of a statement on a shard, as the sink compares it."""
+    """The effect of a statement on a shard, in the form that the sink compares."""
     (effect,) = statement_effects(statement, "d", lambda _: schema, mariadb=False)
     return comparable(effect)
 
@@ -49,7 +49,7 @@ def altered(statement, schema=SHARD):
     ],
 )
 def test_types(column, expected):
-    """The source's types, where texts are one type, and bytes."""
+    """The source's types; all texts are one type, and all bytes are one type."""
     assert target_type(column) == expected
 
 
@@ -72,7 +72,7 @@ def test_what_needs_agreement(statement, agree):
 
 
 def test_the_first_executes_and_the_others_have_nothing_to_do():
-    """After a statement, another shard's with the same effect has none, whatever its words are."""
+    """Another shard's statement with the same effect has nothing left to do, whatever its text is."""
     text = "ALTER TABLE `m`.`t` ADD a INT, DROP w"
     change = altered("ALTER TABLE t ADD a INT, DROP w")
     first = plan_shard_ddl(change, MERGED, [text])
@@ -115,13 +115,13 @@ def test_a_column_that_others_have_is_kept():
     ],
 )
 def test_what_waits_in_optimistic_mode(statement, waits):
-    """What the rows of the other shards would not fit: they are executed on the same columns."""
+    """Changes that the rows of the other shards would not fit: they are executed on the same columns."""
     required = operations(altered(statement), MERGED)
     assert {one.verb for one in required if not holds_all(one, MERGED)} == waits
 
 
 def test_a_greater_type_for_a_column_that_another_shard_has_added():
-    """Its ADD would be refused as done: it becomes a MODIFY with the same clauses; one in parentheses, a type alone."""
+    """Its ADD would be a duplicate: it becomes a MODIFY with the same clauses; in parentheses, only of the type."""
     after = columns_after(MERGED, {Operation(Verb.ADD, "a", type="INT")})
     change = altered("ALTER TABLE t ADD a BIGINT DEFAULT 5, ADD b INT")
     planned = plan_shard_ddl(change, after, ["ALTER TABLE m ADD COLUMN `a` BIGINT DEFAULT 5, ADD b INT"])
@@ -140,7 +140,7 @@ def test_rename_and_retype():
 
 
 def test_the_targets_columns_after_a_restart():
-    """Names are those of the target; types are those that a shard has; what no shard has is unknown."""
+    """Names are those of the target; types are those of a shard; a column of no shard is unknown."""
     found = merged_columns_of(["id", "V", "w", "own"], [target_types(SHARD)], None)
     assert found.types == {"id": "REQUIREDINT", "V": "INT", "w": "TEXT", "own": "UNKNOWN"}
     known = merged_columns_of(["id", "v"], [target_types(SHARD)], Columns({"v": "BIGINT"}))

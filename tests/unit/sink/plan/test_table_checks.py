@@ -1,4 +1,4 @@
-"""What `dmdelta check` says of the target's tables."""
+"""Findings of `dmdelta check` for the target's tables."""
 
 import pytest
 
@@ -37,7 +37,7 @@ def test_tables_that_fit_pass():
 
 
 def test_a_column_that_the_target_lacks_stops():
-    """By name."""
+    """The finding names the column."""
     found = raised(table(Column("n", "int"), Column("m", "int")), table(Column("n", "int")))
     assert (found.name, found.stops) == ("table_schema", True)
     assert "shop.t.m" in found.message
@@ -85,7 +85,7 @@ def test_a_character_set_that_lacks_characters_is_a_warning():
 
 
 def test_collations_of_tables_that_will_be_created():
-    """The source's, in the target's spelling, or the closest one, which is named."""
+    """The source's, as the target names it, or the closest one, which is reported."""
     wanted = text("c", collation="utf8mb4_0900_ai_ci")
     found = raised(table(wanted, text("d", collation="utf8mb4_general_ci")))
     assert (found.name, found.stops) == ("collation", False)
@@ -95,7 +95,7 @@ def test_collations_of_tables_that_will_be_created():
 
 
 def test_a_type_that_tidb_lacks_stops():
-    """If the table does not exist there with another type."""
+    """This applies unless the table exists there with another type."""
     source = table(Column("g", "geometry"))
     found = raised(source, tidb=True)
     assert (found.name, found.stops) == ("table_schema", True)

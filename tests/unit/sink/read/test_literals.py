@@ -62,7 +62,7 @@ def test_tuples_conditions_and_assignments():
 
 
 def test_a_long_text_is_compared_once():
-    """No index covers it, and the packet size is limited."""
+    """No index covers the text, and the packet size is limited."""
     long = "x" * 3073
     assert literals_of(string(long), string("y"), variant_types.NULL).conditions([("`c`", TEXT)]).to_pylist() == [
         f"BINARY CONVERT(`c` USING utf8mb4) = BINARY '{long}'",

@@ -32,7 +32,7 @@ def test_changes_before_the_table_point_are_skipped(table_point, left):
 
 
 def test_records_count_behind_the_point():
-    """Both apply: what lies before the point, and what is recorded behind it."""
+    """Both are skipped: changes before the point, and recorded changes after it."""
     executed = ExecutedEvents()
     executed.add(2, 107, encode([(101, 0), (107, 0)]))
     found = Past(2, executed, point(2, 105)).left(EVERY)
@@ -41,6 +41,6 @@ def test_records_count_behind_the_point():
 
 @pytest.mark.parametrize(("marked", "was", "unknown"), [(True, "0", True), (True, None, False), (False, "0", False)])
 def test_key_changes_of_rows_that_the_target_may_lack(marked, was, unknown):
-    """Where quarantined rows are left out, the row that an update moves may not be there: only safe mode writes it."""
+    """If quarantined rows are omitted, the row that an update moves may be missing: only safe mode writes it."""
     columns = replace(columns_of([(Act.UPDATE, 1, "x")]), was=pa.array([was], TEXT))
     assert TableChanges(None, columns, marked=marked).moves_unknown is unknown

@@ -1,4 +1,4 @@
-"""What `dmdelta check` says of a target: server, kind, privileges, packet size."""
+"""Findings of `dmdelta check` for a target: server, kind, privileges, packet size."""
 
 import pytest
 
@@ -64,7 +64,7 @@ def test_a_partial_revoke_counts():
 
 
 def test_privileges_on_one_table_or_by_a_role():
-    """A table's grant is not the schema's; what a role holds is unknown, which does not stop."""
+    """A grant on one table does not count for the schema; a role's privileges are unknown, which is not a failure."""
     found = checks(grant(ON_TABLES, "`shop`.`t`"), ENOUGH[1], "GRANT `writer`@`%` TO `u`@`%`")
     missing = [check for check in found if not check.passes]
     assert len(missing) == len(ON_TABLES)
@@ -114,6 +114,6 @@ def test_a_session_in_another_sql_mode_stops(mode, said):
 
 
 def test_a_session_in_another_character_set_stops():
-    """A server with skip-character-set-client-handshake ignores what the sink asks for."""
+    """A server with skip-character-set-client-handshake ignores the requested character set."""
     (found,) = [check for check in checks(*ENOUGH, charsets=("latin1", "latin1", "utf8mb4")) if check.stops]
     assert (found.name, "latin1" in found.message) == ("session_charset", True)

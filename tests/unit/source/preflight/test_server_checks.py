@@ -42,7 +42,7 @@ def with_variables(**changes: str | None) -> SourceFacts:
 
 
 def test_a_good_server_passes_everything() -> None:
-    """No warning where nothing is wrong."""
+    """There are no warnings."""
     assert {found.level for found in findings_of(GOOD, Intent())} == {Level.PASS}
 
 
@@ -97,7 +97,7 @@ def test_missing_privileges_fail(grant: str, missing: str) -> None:
 
 
 def test_all_privileges_are_enough() -> None:
-    """As an administrator's account has them."""
+    """For example those of an administrator's account."""
     facts = replace(GOOD, grants=("GRANT ALL PRIVILEGES ON *.* TO `root`@`%` WITH GRANT OPTION",))
     assert {found.level for found in findings_of(facts, Intent())} == {Level.PASS}
 

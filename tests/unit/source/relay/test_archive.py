@@ -162,7 +162,7 @@ def test_an_incomplete_last_event_is_reported(tmp_path: Path) -> None:
 
 
 def test_a_relay_process_logs_json_lines(tmp_path):
-    """Also its failure: the logger of a program is not that of its module."""
+    """This includes its failure: as a program, its logger is not that of its module."""
     task = archive_task(tmp_path / "absent", tmp_path / "relay")
     done = subprocess.run(
         [sys.executable, "-m", "dmdelta.source.relay"],

@@ -18,7 +18,7 @@ PLENTY = 1 << 40
 
 @pytest.fixture
 def relay(tmp_path):
-    """Two files of two segments each of 100 bytes; the first was cut five hours ago, each next an hour later."""
+    """Two files of two segments of 100 bytes each; the first was cut five hours ago, each next one an hour later."""
     begin = begin_epoch(tmp_path, EpochBegin("uuid", 1, "mysql", "binlog.000001", 4, None))
     for number, (file, start) in enumerate([(1, 4), (1, 104), (2, 4), (2, 104)]):
         path = begin / f"binlog.{file:06d}" / segment_name(start, start + 100)

@@ -40,12 +40,12 @@ from dmdelta.source.server import flavor_of, version_of
     ],
 )
 def test_a_task_round_trips_through_json(task: RelayTask) -> None:
-    """What the parent writes is what the relay reads."""
+    """The relay reads what the parent has written."""
     assert RelayTask.from_json(task.to_json()) == task
 
 
 def test_a_password_is_not_shown() -> None:
-    """Neither by repr nor by str."""
+    """Neither repr nor str contains it."""
     endpoint = Endpoint("h", 1, "u", "s3cret")
     assert "s3cret" not in f"{endpoint!r} {endpoint}"
     assert "s3cret" not in repr(RelayTask("s", "/r", endpoint))
@@ -115,7 +115,7 @@ def test_the_following_file_name() -> None:
 
 
 def test_the_servers_end_grows_with_what_it_sends():
-    """Its end at the connection counts until the relay is beyond it, also across files; there is none before."""
+    """The server's end at the time of the connection counts until the relay has passed it, also across files."""
     status = RelayStatus(pid=1, epoch=2)
     assert status.server_end is None
     status = replace(status, server_file="b.000002", server_offset=900, binlog_file="b.000002", offset=400)

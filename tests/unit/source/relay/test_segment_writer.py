@@ -66,7 +66,7 @@ LEADING_OUT = [
 @given(st.text(min_size=1))
 @example("..")
 def test_a_server_uuid_is_a_single_folder_name(told: str) -> None:
-    """Or the uuid is refused."""
+    """Otherwise the uuid is refused."""
     try:
         part = folder_part(told)
     except SourceError:
