@@ -5,7 +5,7 @@ A cache, never an authority: rows enter it after bronze's commit, and whatever i
 
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -35,6 +35,7 @@ class _Part:
         begin: the end of the batch before it, from which no rows are missing.
         rows: sorted by table, in log order within each.
         places: the rows of each table, as [first, last).
+        shared: those of the rows that belong to no table.
         seqs: the `seq` of each row.
         size: bytes.
     """
@@ -43,19 +44,23 @@ class _Part:
     end: Position
     rows: Any
     places: Mapping[RowsOf, tuple[int, int]]
+    shared: Sequence[tuple[int, int]]
     seqs: npt.NDArray[np.int64]
     size: int
 
     def slices(self, begin: Position, end: Position, table: TableName | None) -> list[Any]:
         """Slices of the rows in [begin, end), without copying: of one table and of no table, or of all."""
+        if table is None and begin <= self.begin and self.end <= end:
+            return [self.rows]
+        own = self.places.get(table) if table is not None else None
+        places = self.places.values() if table is None else (*((own,) if own else ()), *self.shared)
         found = []
-        for name, (first, last) in self.places.items():
-            if table is None or name == table or name[1] is None:
-                seqs = self.seqs[first:last]
-                low = first + int(np.searchsorted(seqs, begin.seq)) if begin > self.begin else first
-                high = first + int(np.searchsorted(seqs, end.seq)) if end < self.end else last
-                if low < high:
-                    found.append(self.rows.slice(low, high - low))
+        for first, last in places:
+            seqs = self.seqs[first:last]
+            low = first + int(np.searchsorted(seqs, begin.seq)) if begin > self.begin else first
+            high = first + int(np.searchsorted(seqs, end.seq)) if end < self.end else last
+            if low < high:
+                found.append(self.rows.slice(low, high - low))
         return found
 
 
@@ -154,7 +159,8 @@ def _part(begin: Position, end: Position, rows: Any) -> _Part:
     }
     moved = rows.take(pa.array(order)).combine_chunks()
     seqs = moved["seq"].to_numpy() if len(order) else np.zeros(0, np.int64)
-    return _Part(begin, end, moved, places, seqs, moved.nbytes)
+    shared = [place for name, place in places.items() if name[1] is None]
+    return _Part(begin, end, moved, places, shared, seqs, moved.nbytes)
 
 
 def _codes(column: Any) -> tuple[list[str | None], npt.NDArray[np.int64]]:
