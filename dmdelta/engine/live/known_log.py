@@ -78,13 +78,19 @@ class KnownLog:
         """
         past = self._past
         if past is None or is_far(past.begin, begin):
-            past = LogView(begin, EarlierStructures(spark, log, begin))
-            self._past = past
-            self._forget(begin)
+            past = self._restart(spark, log, begin)
         self._read(spark, log, end)
+        if not self.memory.covers(past.begin, end) and self.memory.covers(begin, end):
+            # Rows that no read needs any more are evicted. For the events of these as well, Spark would scan bronze.
+            past = self._restart(spark, log, begin)
         found = tables_with_events(spark, log, past.begin, end)
         renamings = plan_renamings(found, log.rules, mariadb=log.flavor == "mariadb")
         return replace(past, renamings=renamings, events={table.name: table for table in found})
+
+    def _restart(self, spark: SparkSession, log: SourceContext, begin: Position) -> LogView:
+        self._past = LogView(begin, EarlierStructures(spark, log, begin))
+        self._forget(begin)
+        return self._past
 
     def _forget(self, begin: Position) -> None:
         """Discard the rows before `begin`; all rows if some after it are missing."""

@@ -123,6 +123,29 @@ def test_a_reversed_version_order_is_detected(spark, lakehouse, monkeypatch, mem
         assert_reads(log, [ITEMS.name], [log.position])
 
 
+def test_a_full_memory_forgets_the_rows_that_no_read_needs(spark, lakehouse):
+    """A read whose own rows are in memory uses them, although older rows have been evicted."""
+    log = simple(spark, lakehouse)
+    if local_table(spark, lakehouse.bronze) is None or not takes_arrow(spark):
+        pytest.skip("only under a local root do live reads keep rows in memory")
+    assert_reads(log, [ITEMS.name], [log.position])
+    size, applied = log.known.memory.size, log.moments[2][0]
+    log.known = KnownLog(BatchMemory(2 * size))
+    assert_reads(log, [ITEMS.name], [log.position])
+    for number in range(10, 14):
+        begin = log.position
+        log.apply(applied, begin)
+        applied = begin
+        log.insert({"id": number, "v": "d"})
+        log.update({"id": number, "v": "d"}, {"id": number, "v": "d2"})
+        log.delete({"id": number - 7, "v": "c2"} if number == 10 else {"id": number - 1, "v": "d2"})
+        assert_reads(log, [ITEMS.name], [log.position])
+        assert log.known.memory.covers(begin, log.position)
+    assert not log.known.memory.covers(log.moments[2][0], log.position)
+    live = log.live()
+    assert log.known.view(spark, live.source.context, applied, log.position).begin > log.moments[2][0]
+
+
 @pytest.mark.long
 def test_silver_that_is_not_pinned_is_detected(spark, lakehouse, monkeypatch):
     """Bronze is read for an earlier version of silver than silver itself."""
