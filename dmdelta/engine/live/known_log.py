@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import SparkSession
 
 from dmdelta.bronze.landed_rows import landed_rows
-from dmdelta.changelog.batch_memory import MEMORY_BYTES, BatchMemory
+from dmdelta.changelog.batch_memory import BatchMemory
 from dmdelta.changelog.context import SourceContext
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
@@ -17,6 +17,8 @@ from dmdelta.silver.apply.renames import Renaming, plan_renamings
 from dmdelta.silver.schema.earlier import EarlierStructures
 from dmdelta.silver.schema.range_profile import StructureEvent, TableEvents, tables_with_events
 
+MEMORY_BYTES = 256 << 20
+"""The capacity of the memory of a source: silver's lag, for example three minutes of 2,000 changes per second."""
 FAR_BYTES = 64 << 20
 """The log between the known past and the first row that a read needs, at most: a read looks up the events of both."""
 
