@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import pairwise
 from statistics import median
 
 from dmdelta.model.position import Position
@@ -103,12 +104,10 @@ def freshness_of(aged: Sequence[Aged]) -> Freshness:
 
 
 def by_minute(aged: Sequence[Aged], begin: datetime, end: datetime) -> list[Freshness]:
-    """The figures of each minute of commits at the source; the last one may be shorter."""
-    minutes = math.ceil((end - begin) / MINUTE)
-    return [
-        freshness_of(between(aged, begin + number * MINUTE, min(end, begin + (number + 1) * MINUTE)))
-        for number in range(minutes)
-    ]
+    """The figures of each minute of commits at the source; the last one may be shorter, or a second longer."""
+    minutes = max(1, math.ceil((end - begin - timedelta(seconds=1)) / MINUTE))
+    ends = [*(begin + number * MINUTE for number in range(1, minutes)), end]
+    return [freshness_of(between(aged, since, until)) for since, until in pairwise([begin, *ends])]
 
 
 @dataclass(frozen=True, slots=True)

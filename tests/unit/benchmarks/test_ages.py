@@ -63,6 +63,8 @@ def test_minutes_follow_the_commit_time_at_the_source():
     assert second.rows == 0
     assert math.isnan(second.p95)
     assert (third.rows, third.oldest) == (5, 3)
+    assert [minute.rows for minute in by_minute(some, BEGIN, at(120.5))] == [7, 0]
+    assert [minute.rows for minute in by_minute(some, BEGIN, at(0.5))] == [3]
 
 
 def test_the_worst_table_is_compared_with_the_median_one():
