@@ -27,7 +27,7 @@ RowsOf = tuple[str | None, str | None]
 """Schema and table of rows; statements on a database have no table, ends of XA transactions have neither."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
     """The rows of one landed batch.
 
@@ -160,7 +160,7 @@ def _part(begin: Position, end: Position, rows: Any) -> _Part:
     moved = rows.take(pa.array(order)).combine_chunks()
     seqs = moved["seq"].to_numpy() if len(order) else np.zeros(0, np.int64)
     shared = [place for name, place in places.items() if name[1] is None]
-    return _Part(begin, end, moved, places, shared, seqs, moved.nbytes)
+    return _Part(begin=begin, end=end, rows=moved, places=places, shared=shared, seqs=seqs, size=moved.nbytes)
 
 
 def _codes(column: Any) -> tuple[list[str | None], npt.NDArray[np.int64]]:
