@@ -12,7 +12,7 @@ from dmdelta.segments import list_segments
 from dmdelta.source.relay.__main__ import run_relay
 from dmdelta.source.relay.process import start_relay, wait_for
 from dmdelta.source.relay.relay_task import RelayTask, StartAt, StartEdge, read_status
-from dmdelta.source.relay.session import Requests
+from dmdelta.source.relay.session import RelayRequests
 from tests.support.gtids import spelled
 from tests.support.relaying import (
     QUICK,
@@ -249,7 +249,7 @@ def test_a_frozen_server_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             return False
 
         with pytest.raises(SourceUnavailable):
-            run_relay(task, Requests(stop))
+            run_relay(task, RelayRequests(stop))
         os.kill(server.pid, signal.SIGCONT)
         insert(server, server.fresh_database("thawed"))
         server.execute("FLUSH BINARY LOGS")

@@ -10,7 +10,7 @@ from dmdelta.segments import list_segments
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.relay.__main__ import run_relay
 from dmdelta.source.relay.relay_task import RelayTask
-from dmdelta.source.relay.session import Requests
+from dmdelta.source.relay.session import RelayRequests
 from tests.support.servers import Server
 
 QUICK = Retry(attempts=4, first=0.05, longest=0.3)
@@ -29,7 +29,7 @@ def relay_task(server: Server, folder: Path, **changes: Any) -> RelayTask:
 
 
 def catch_up(task: RelayTask) -> None:
-    run_relay(task, Requests(lambda: False))
+    run_relay(task, RelayRequests(lambda: False))
 
 
 def relayed_bytes(task: RelayTask, binlog_file: str, epoch: int | None = None) -> bytes:

@@ -17,14 +17,14 @@ from dmdelta.logging import configure, get_logger
 from dmdelta.source.relay.archive import ArchiveSession
 from dmdelta.source.relay.relay_dir import locked
 from dmdelta.source.relay.relay_task import RelayTask, StatusFile
-from dmdelta.source.relay.session import Asked, Requests, ServerSession
+from dmdelta.source.relay.session import Flag, RelayRequests, ServerSession
 
 log = get_logger("dmdelta.source.relay")  # __name__ is "__main__", which `configure` does not reach
 
 _NAP = 0.2
 
 
-def run_relay(task: RelayTask, requests: Requests) -> None:
+def run_relay(task: RelayTask, requests: RelayRequests) -> None:
     """Relay until a stop is requested, or until caught up if the task says so; then all whole transactions are on disk.
 
     Raises:
@@ -48,7 +48,7 @@ def run_relay(task: RelayTask, requests: Requests) -> None:
         log.info("relay ended", source=task.source_id, file=status.status.binlog_file, offset=status.status.offset)
 
 
-def _relay(task: RelayTask, requests: Requests, status: StatusFile) -> bool:
+def _relay(task: RelayTask, requests: RelayRequests, status: StatusFile) -> bool:
     if task.endpoint is None:
         return ArchiveSession(task, requests.stop, status).run()
     session = ServerSession(task, task.endpoint, requests, status)
@@ -67,7 +67,7 @@ def _relay(task: RelayTask, requests: Requests, status: StatusFile) -> bool:
     return False
 
 
-def _sleep(seconds: float, stop: Asked) -> None:
+def _sleep(seconds: float, stop: Flag) -> None:
     end = time.monotonic() + seconds
     while not stop() and time.monotonic() < end:
         time.sleep(min(_NAP, max(0.0, end - time.monotonic())))
@@ -114,7 +114,7 @@ def main() -> int:
             return 0
         line += byte
     try:
-        run_relay(RelayTask.from_json(line.decode()), Requests(parent.stop, parent.publish))
+        run_relay(RelayTask.from_json(line.decode()), RelayRequests(parent.stop, parent.publish))
     except DmdeltaError as error:
         print(to_wire(error), flush=True)  # noqa: T201 (the parent reads it)
         log.error("relay failed", exc=error.__cause__, why=error.message, hint=error.hint)  # noqa: TRY400 (our logger)

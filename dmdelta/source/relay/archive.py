@@ -14,7 +14,7 @@ from dmdelta.source.relay.reconnect import Continue, Lost, plan_connect
 from dmdelta.source.relay.relay_dir import EpochBegin, begin_epoch, created_at, format_description, load_state
 from dmdelta.source.relay.relay_task import RelayTask, Start, StartAfter, StartAt, StartEdge, StatusFile, first_start
 from dmdelta.source.relay.segmenter import Cutter
-from dmdelta.source.relay.session import Asked
+from dmdelta.source.relay.session import Flag
 from dmdelta.source.server import ServerLog
 
 UUID = "archive"
@@ -87,7 +87,7 @@ def named_start(start: Start) -> StartAt | StartEdge:
 class ArchiveSession:
     """Relays a folder of binlog files to its end, or until it is stopped."""
 
-    def __init__(self, task: RelayTask, stop: Asked, status: StatusFile) -> None:
+    def __init__(self, task: RelayTask, stop: Flag, status: StatusFile) -> None:
         assert task.binlog_dir is not None
         self._task = task
         self._archive = Path(task.binlog_dir)

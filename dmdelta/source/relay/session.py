@@ -52,21 +52,21 @@ STALLED_HEARTBEATS = 5
 _GLANCE_SECONDS = 0.05
 """Seconds between two looks at the requests, when there is no pause in the stream."""
 
-Asked = Callable[[], bool]
-"""Whether the parent process asks for something."""
+Flag = Callable[[], bool]
+"""Whether the parent process requests something."""
 
 
 @dataclass(frozen=True, slots=True)
-class Requests:
-    """What the parent process asks a relay for.
+class RelayRequests:
+    """What the parent process requests of a relay.
 
     Attributes:
-        stop: to stop.
+        stop: to stop at a transaction boundary.
         publish: to publish the transactions that it has at once; true once per request.
     """
 
-    stop: Asked
-    publish: Asked = lambda: False
+    stop: Flag
+    publish: Flag = lambda: False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class ServerSession:
         progressed: bytes were published since the last `run` began.
     """
 
-    def __init__(self, task: RelayTask, endpoint: Endpoint, requests: Requests, status: StatusFile) -> None:
+    def __init__(self, task: RelayTask, endpoint: Endpoint, requests: RelayRequests, status: StatusFile) -> None:
         self._task = task
         self._endpoint = endpoint
         self._requests = requests

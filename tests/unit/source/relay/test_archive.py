@@ -23,7 +23,7 @@ from dmdelta.source.relay.__main__ import run_relay
 from dmdelta.source.relay.event_stream import BUFFER_SIZE, FilePieces, Piece
 from dmdelta.source.relay.relay_task import RelayTask, StartAt
 from dmdelta.source.relay.segmenter import Cutter
-from dmdelta.source.relay.session import Requests
+from dmdelta.source.relay.session import RelayRequests
 from tests.support.changes import query_body
 from tests.support.golden import GOLDEN
 from tests.support.relaying import catch_up, relayed_bytes
@@ -138,7 +138,7 @@ def test_a_large_incomplete_event_is_read_once(tmp_path: Path) -> None:
         place.write_bytes(data[: next(sizes, len(data))])
         return MAGIC + relayed_bytes(task, NAME) == data
 
-    run_relay(task, Requests(grown))
+    run_relay(task, RelayRequests(grown))
     assert MAGIC + relayed_bytes(task, NAME) == data
 
 

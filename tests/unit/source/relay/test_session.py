@@ -14,7 +14,7 @@ from dmdelta.source.relay.event_stream import Piece
 from dmdelta.source.relay.gtid_lookup import first_place
 from dmdelta.source.relay.relay_task import RelayTask, StatusFile
 from dmdelta.source.relay.segmenter import Cutter
-from dmdelta.source.relay.session import STALLED_HEARTBEATS, Requests, ServerSession
+from dmdelta.source.relay.session import STALLED_HEARTBEATS, RelayRequests, ServerSession
 
 
 def heartbeat(offset: int, body: bytes = b"binlog.000001", kind: int = EventType.HEARTBEAT) -> Piece:
@@ -27,7 +27,7 @@ def heartbeat(offset: int, body: bytes = b"binlog.000001", kind: int = EventType
 def session(tmp_path: Path) -> ServerSession:
     endpoint = Endpoint("h", 1, "u", "p")
     return ServerSession(
-        RelayTask("s", str(tmp_path), endpoint), endpoint, Requests(lambda: False), StatusFile(tmp_path)
+        RelayTask("s", str(tmp_path), endpoint), endpoint, RelayRequests(lambda: False), StatusFile(tmp_path)
     )
 
 
