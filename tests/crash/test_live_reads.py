@@ -55,13 +55,13 @@ class Transfers:
                 for _ in range(self.random.choice((1, 1, 3))):
                     self._transfer(cursor)
                 connection.commit()
-                if number % 60 == 0:
+                if number % 20 == 0:
                     self._record(cursor)
                     connection.commit()
-                if number % 500 == 0:
+                if number % 150 == 0:
                     self.columns += 1
                     cursor.execute(f"ALTER TABLE savings ADD COLUMN c{self.columns} INT DEFAULT {self.columns}")
-                time.sleep(0.02)
+                time.sleep(0.1)  # silver advances between two kills
 
     def _transfer(self, cursor):
         source, target = self.random.sample(NAMES, 2)
@@ -103,7 +103,7 @@ def meddled(task: Task, rng: random.Random):
         while not stop.is_set():
             with task.process() as process:
                 process.wait_for("relay connected")
-                stop.wait(rng.uniform(0.0, 30.0))
+                stop.wait(rng.uniform(0.0, 60.0))
                 step = rng.choice(("snapshot", "maintain", "kill"))
                 if step != "kill" and not stop.is_set():
                     more = ("--table", f"{task.database}.{rng.choice(NAMES[:2])}") if step == "snapshot" else ()
