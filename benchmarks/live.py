@@ -187,7 +187,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="dmdelta-bench-") as folder:
         if chosen.part != "cost":
             command = f"python -m benchmarks.live --part freshness --tables {load.tables} --rows {load.rows}"
-            setting = f"{measured_by(command)}, MySQL 8.0; the writer, the run and the reader on the same machine."
+            where = (
+                "MySQL 8.0; the writer, the run and the reader on the same machine. The first minute is not evaluated."
+            )
+            setting = f"{measured_by(command)}, {where}"
             write_page(
                 f"LIVE-{load.tables}.md", "Live reads", setting, freshness(load, chosen.seconds, Path(folder, "a"))
             )

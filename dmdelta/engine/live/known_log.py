@@ -17,8 +17,8 @@ from dmdelta.silver.apply.renames import Renaming, plan_renamings
 from dmdelta.silver.schema.earlier import EarlierStructures
 from dmdelta.silver.schema.range_profile import StructureEvent, TableEvents, tables_with_events
 
-MEMORY_BYTES = 256 << 20
-"""The capacity of the memory of a source: silver's lag, for example three minutes of 2,000 changes per second."""
+READ_BYTES = 256 << 20
+"""The capacity of the memory of a source: more than a run's, because it holds everything that silver lacks."""
 FAR_BYTES = 64 << 20
 """The log between the known past and the first row that a read needs, at most: a read looks up the events of both."""
 
@@ -65,7 +65,7 @@ class KnownLog:
         memory: its newest rows, if they can be read without Spark.
     """
 
-    memory: BatchMemory = field(default_factory=lambda: BatchMemory(MEMORY_BYTES))
+    memory: BatchMemory = field(default_factory=lambda: BatchMemory(READ_BYTES))
     _past: LogView | None = None
     _read_to: Position | None = None
 
@@ -83,7 +83,7 @@ class KnownLog:
             past = self._restart(spark, log, begin)
         self._read(spark, log, end)
         if not self.memory.covers(past.begin, end) and self.memory.covers(begin, end):
-            # Rows that no read needs any more are evicted. For the events of these as well, Spark would scan bronze.
+            # Rows that this read does not need are evicted. For the events of these as well, Spark would scan bronze.
             past = self._restart(spark, log, begin)
         found = tables_with_events(spark, log, past.begin, end)
         renamings = plan_renamings(found, log.rules, mariadb=log.flavor == "mariadb")

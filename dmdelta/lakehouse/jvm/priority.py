@@ -1,13 +1,13 @@
 """The CPU priority of the JVM of a task: other processes of the machine come first.
 
 Landing and applying use all cores for as long as there is work. A command, a query or the relay next to them needs a
-core for a moment; without this, it would get a third of one.
+core for a moment.
 """
 
 import os
 import sys
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 YIELDS = 5
 """Niceness: at equal demand the JVM gets about a third of what a normal process gets; alone, it gets everything."""
@@ -25,17 +25,10 @@ def start_yielding(start: Callable[[], object]) -> None:
     if sys.platform != "linux":
         start()
         return
-    failures: list[Exception] = []
 
     def run() -> None:
         os.setpriority(os.PRIO_PROCESS, 0, min(19, os.getpriority(os.PRIO_PROCESS, 0) + YIELDS))
-        try:
-            start()
-        except Exception as error:  # noqa: BLE001 - raised below
-            failures.append(error)
+        start()
 
-    thread = threading.Thread(target=run, name="jvm-start")
-    thread.start()
-    thread.join()
-    if failures:
-        raise failures[0]
+    with ThreadPoolExecutor(1, thread_name_prefix="jvm-start") as pool:
+        pool.submit(run).result()
