@@ -45,11 +45,13 @@ class NetChanges:
             UNSIGNED, else int64.
         changes: an Arrow table of the row changes.
         last: the places in `changes` of the last change of each key that exists after all of them, ascending.
+        last_keys: the keys of `last`.
     """
 
     keys: Keys
     changes: Any
     last: npt.NDArray[np.int64]
+    last_keys: Keys
 
     @property
     def upserts(self) -> Any:
@@ -86,7 +88,10 @@ def net_changes(rows: Any, schema: TableSchema) -> NetChanges:
     order = np.lexsort((moments, keys))
     distinct, firsts = np.unique(keys[order], return_index=True)
     last = moments[order][[*firsts[1:] - 1, len(order) - 1]] if len(distinct) else moments
-    return NetChanges(distinct, changes, np.sort(last[last % 2 == 1] // 2))
+    exists = last % 2 == 1
+    places = last[exists] // 2
+    in_log_order = np.argsort(places)
+    return NetChanges(distinct, changes, places[in_log_order], distinct[exists][in_log_order])
 
 
 def _places(mask: Any) -> npt.NDArray[np.int64]:

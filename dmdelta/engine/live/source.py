@@ -31,7 +31,8 @@ from dmdelta.silver.apply.renames import Renaming
 from dmdelta.silver.apply.request import read_request
 from dmdelta.silver.history.former_names import renamings_before
 from dmdelta.silver.history.repair import rows_at
-from dmdelta.silver.live.state import LiveState, LiveTail, not_readable
+from dmdelta.silver.live.state import LiveState, not_readable
+from dmdelta.silver.live.tail import LiveTail
 from dmdelta.silver.rows.strategy import Mode
 from dmdelta.silver.schema.range_profile import (
     StructureEvent,
@@ -148,7 +149,7 @@ class LiveSource:
         until = unknown_until(base, at, beginning)
         if until is not None:
             reason = f"a snapshot read it until {until}, and its rows before that are unknown"
-            raise not_readable(name, reason, None)
+            raise not_readable(name, reason, None, again_from=until)
         return plan_tail(base, at, beginning)
 
     def tail(self, name: TableName, part: TailRange, base: Base | None = None) -> LiveTail:

@@ -8,11 +8,9 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from uuid import uuid4
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
-from dmdelta.changelog.integer_keys import net_changes
 from dmdelta.ddl.types.silver_types import COMMITTED_AT, VERSION, silver_columns
 from dmdelta.errors import UnsupportedEvent
 from dmdelta.lakehouse.spark_errors import wrapped
@@ -47,7 +45,7 @@ class Changed:
 
 
 def after_changes(state: DataFrame, batch: Batch) -> Changed:
-    """The rows of a table after a batch.
+    """The rows of a table after a batch that is read from bronze.
 
     Args:
         state: the rows before it, with the columns of silver for `batch.schema` and `batch.undropped`.
@@ -56,8 +54,6 @@ def after_changes(state: DataFrame, batch: Batch) -> Changed:
         UnsupportedEvent: too many updates change the key and have partial row images.
         LakehouseError: bronze cannot be read.
     """
-    if batch.memory is not None:
-        return Changed(_replaced_from_memory(state, batch))
     if batch.inserts_only:
         return Changed(_with(state, batch.kept(inserted_rows(batch.changes, batch.schema))))
     if not batch.keyed:
@@ -88,20 +84,6 @@ def _replaced(state: DataFrame, batch: Batch) -> DataFrame:
         state.alias(_TARGET).join(keys.alias(_SOURCE), F.expr(on), "left_anti"),
         batch.kept(upserts),
     )
-
-
-def _replaced_from_memory(state: DataFrame, batch: Batch) -> DataFrame:
-    """The rows after changes in memory: only their keys and the last images are sent to Spark."""
-    spark, schema = batch.spark, batch.schema
-    net, (key,) = net_changes(batch.memory, schema), schema.primary_key
-    if not len(net.keys):  # Spark makes no frame of an Arrow table without rows
-        return state
-    if not batch.inserts_only and not batch.empty:
-        keys = F.broadcast(spark.createDataFrame(pa.table({"k0": net.keys}))).alias(_SOURCE)
-        state = state.alias(_TARGET).join(keys, F.expr(f"{_TARGET}.{quote(key)} = {_SOURCE}.k0"), "left_anti")
-    if not len(net.last):
-        return state
-    return _with(state, batch.kept(inserted_rows(spark.createDataFrame(net.upserts), schema)))
 
 
 def _folded(state: DataFrame, batch: Batch) -> DataFrame:

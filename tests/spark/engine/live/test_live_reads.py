@@ -17,6 +17,7 @@ from dmdelta.model.change import Op
 from dmdelta.model.schema import Column
 from dmdelta.silver.apply.row_checks import OnFailure, RowCheck
 from dmdelta.silver.live import changes as live_changes
+from dmdelta.silver.live import memory_changes
 from tests.support.changelog import ITEMS
 from tests.support.live import BAG, PARTIAL, TABLES, InterpretedLog, Workload, shown
 
@@ -98,7 +99,7 @@ def oldest_compacted(changes, schema, right=live_changes.compacted):
     return right(reversed_order, schema).withColumns({"epoch": -F.col("epoch"), "seq": -F.col("seq")})
 
 
-def oldest_in_memory(rows, schema, right=live_changes.net_changes):
+def oldest_in_memory(rows, schema, right=memory_changes.net_changes):
     """The same of `net_changes`."""
     return right(rows.take(list(reversed(range(len(rows))))), schema)
 
@@ -117,7 +118,7 @@ def test_a_reversed_version_order_is_detected(spark, lakehouse, monkeypatch, mem
     assert_reads(log, [ITEMS.name], [log.position])
     is_local = takes_arrow(spark) and local_table(spark, lakehouse.bronze) is not None
     assert (log.known.memory.size > 0) is (memory and is_local)
-    monkeypatch.setattr(live_changes, "net_changes", oldest_in_memory)
+    monkeypatch.setattr(memory_changes, "net_changes", oldest_in_memory)
     monkeypatch.setattr(live_changes, "compacted", oldest_compacted)
     with pytest.raises(AssertionError, match="items at"):
         assert_reads(log, [ITEMS.name], [log.position])
@@ -165,7 +166,7 @@ def test_silver_that_is_not_pinned_is_detected(spark, lakehouse, monkeypatch):
     ("sabotage", "memory"),
     [
         ((live_changes, "compacted", oldest_compacted), False),
-        ((live_changes, "net_changes", oldest_in_memory), True),
+        ((memory_changes, "net_changes", oldest_in_memory), True),
         ((live_source, "rows_at", unpinned), True),
         ((live_source, "rows_at", unpinned), False),
     ],
