@@ -16,7 +16,7 @@ from dmdelta.changelog.xa import AT, position_of
 from dmdelta.errors import QualityError
 from dmdelta.lakehouse.access.table_writers import spark_writes
 from dmdelta.lakehouse.spark_errors import wrapped
-from dmdelta.lakehouse.tables import table_state
+from dmdelta.lakehouse.tables import properties_of, table_state
 from dmdelta.model.position import Position
 from dmdelta.model.spark_sql import literal
 
@@ -117,8 +117,7 @@ def expired_to(spark: SparkSession, source: SourceContext) -> Position | None:
 
 
 def _property(spark: SparkSession, bronze: str, name: str) -> str | None:
-    state = table_state(spark, bronze)
-    return state.properties.get(name) if state is not None else None
+    return properties_of(spark, bronze).get(name)
 
 
 def is_forgotten(spark: SparkSession, source: SourceContext, epoch: int) -> bool:

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from dmdelta.lakehouse.access.local_root import local_table
 from dmdelta.lakehouse.access.log_cleanup import LOG_RETENTION
-from dmdelta.lakehouse.tables import table_state
+from dmdelta.lakehouse.tables import properties_of
 
 FILE_RETENTION = "delta.deletedFileRetentionDuration"
 _PART = re.compile(r"(\d+)\s+(week|day|hour|minute|second|millisecond|microsecond)s?", re.IGNORECASE)
@@ -74,8 +74,7 @@ def files_kept(spark: SparkSession, table: str) -> timedelta:
     Raises:
         LakehouseError: the table cannot be read.
     """
-    state = table_state(spark, table)
-    return DELTA.changed_by(state.properties if state is not None else {}).files
+    return DELTA.changed_by(properties_of(spark, table)).files
 
 
 def _interval(text: str | None, default: timedelta) -> timedelta:

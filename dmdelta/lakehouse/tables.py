@@ -52,6 +52,20 @@ def table_state(spark: SparkSession, table: str) -> TableState | None:
     return None if unowned and is_unfinished(spark, table) else state
 
 
+def properties_of(spark: SparkSession, table: str) -> Mapping[str, str]:
+    """The properties of the Delta table at an identifier, under a local root without Spark; empty if there is none.
+
+    Raises:
+        LakehouseError: they cannot be read.
+    """
+    reader = local_table(spark, table)
+    if reader is not None:
+        with suppress(UnsupportedTable):
+            return reader.properties() or {}
+    state = _state(spark, table)
+    return state.properties if state is not None else {}
+
+
 def is_unfinished(spark: SparkSession, table: str) -> bool:
     """Whether a table exists that a killed process left while creating it.
 

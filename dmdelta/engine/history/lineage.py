@@ -69,6 +69,17 @@ class NamedPast:
         newest = Beginnings(self.rereads(self.files())).newest_read(end)
         return newest.resume_position if newest is not None else None
 
+    def is_reread_at(self, position: Position) -> bool:
+        """Whether the log resumes at a position after an ad-hoc snapshot of the table."""
+        if any(one.table == self.name and one.position == position for one in _applied(self._store)):
+            return True
+        return any(reread.resume_position == position for reread in self.rereads(self.files()))
+
+    @property
+    def _store(self) -> ChunkStore:
+        task = self.task
+        return ChunkStore(task.spark, task.lakehouse, task.spec.name, self.context.source_id, task.run)
+
     def files(self) -> list[FileRows]:
         return files_of(self.task.spark, self.task.lakehouse, self.context.source_id, self.name)
 
@@ -96,7 +107,7 @@ class NamedPast:
         epochs = {file.begin.epoch for file in files if file.begin.epoch < 0}
         if not epochs:
             return []
-        store = ChunkStore(task.spark, task.lakehouse, task.spec.name, context.source_id, task.run)
+        store = self._store
         applied = {one.epoch: one for one in _applied(store) if one.table == self.name}
         marks = self._marks() if epochs - applied.keys() else []
         rereads: list[Reread] = []

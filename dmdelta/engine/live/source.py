@@ -190,7 +190,7 @@ class LiveSource:
                     at,
                     applied,
                     is_kept=lambda replaced_at: self._is_kept(target, replaced_at),
-                    is_reload=lambda position: self._is_reload(name, position),
+                    is_reload=self._past(name).is_reread_at,
                 )
             self._bases[name, at] = found
         return self._bases[name, at]
@@ -199,10 +199,6 @@ class LiveSource:
         if target.place not in self._kept:
             self._kept[target.place] = files_kept(self.source.task.spark, target.place) - QUERY_TIME
         return datetime.now(timezone.utc) - replaced_at <= self._kept[target.place]
-
-    def _is_reload(self, name: TableName, position: Position) -> bool:
-        past = self._past(name)
-        return any(reread.resume_position == position for reread in past.rereads(past.files()))
 
     def _past(self, name: TableName) -> NamedPast:
         return NamedPast(self.source.task, self.source.context, name)
