@@ -1,5 +1,11 @@
 """The position at which live reads see a source: the end of bronze, or a place that a user names."""
 
+from dataclasses import replace
+
+import numpy as np
+import pyarrow.compute as pc
+
+from dmdelta.bronze.landed_rows import landed_rows
 from dmdelta.bronze.progress import newest_landed
 from dmdelta.changelog.context import SourceContext
 from dmdelta.changelog.ranges import of_source
@@ -10,6 +16,9 @@ from dmdelta.errors import ConfigError
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.position import Position
 from dmdelta.model.spark_sql import literal
+
+NEAR_BYTES = 64 << 10
+"""The log on each side of a position that is searched for the ends of transactions first."""
 
 
 def live_position(source: TaskSource, place: str | None) -> Position:
@@ -41,6 +50,9 @@ def transaction_begin(source: TaskSource, landing: SourceContext, at: Position) 
     Raises:
         LakehouseError: bronze cannot be read.
     """
+    near = _gtids_around(source, landing, at)
+    if near is not None and near[0] != near[1]:
+        return at
     bronze, file = (
         landing.bronze,
         f"epoch = {at.epoch} AND binlog_file = {literal(at.binlog_file)} AND gtid IS NOT NULL",
@@ -57,3 +69,16 @@ def transaction_begin(source: TaskSource, landing: SourceContext, at: Position) 
             WHERE {of_source(landing.source_id)} AND {file} AND gtid = {literal(row["earlier"])}"""
         ).collect()
     return position_of(first["first"]["at"])
+
+
+def _gtids_around(source: TaskSource, landing: SourceContext, at: Position) -> tuple[str, str] | None:
+    """The GTIDs of the rows before and after a position, without Spark; None: the rows near it do not show both."""
+    begin, end = (replace(at, offset=max(at.offset + distance, 0)) for distance in (-NEAR_BYTES, NEAR_BYTES))
+    rows = landed_rows(source.task.spark, landing, begin, end)
+    if rows is None:
+        return None
+    rows = rows.filter(pc.is_valid(rows["gtid"]))
+    first_after = int(np.searchsorted(rows["seq"].to_numpy(), at.seq))
+    if not 0 < first_after < len(rows):
+        return None
+    return rows["gtid"][first_after - 1].as_py(), rows["gtid"][first_after].as_py()

@@ -45,7 +45,7 @@ class Changed:
 
 
 def after_changes(state: DataFrame, batch: Batch) -> Changed:
-    """The rows of a table after a batch that is read from bronze.
+    """The rows of a table after a batch that Spark compacts.
 
     Args:
         state: the rows before it, with the columns of silver for `batch.schema` and `batch.undropped`.

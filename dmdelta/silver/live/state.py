@@ -20,7 +20,7 @@ class LiveState:
         rows: with silver's columns; None: the table does not exist.
         is_empty: the table is known to have no rows.
         copies: how often the query contains the rows that it started from.
-        queries: how many batches of the query are read from bronze.
+        queries: how many batches Spark compacts in the query.
         changes: changes that `rows` does not contain yet, except for statements; None outside of `LiveTail.after`.
     """
 

@@ -37,7 +37,9 @@ from dmdelta.silver.schema.schema_ranges import SchemaRange, known_inside, known
 MAX_RANGES = 128
 """The maximum number of schema ranges: each adds to the same query."""
 MAX_QUERIES = 32
-"""The maximum number of schema ranges whose rows are read from bronze: each adds a join."""
+"""The maximum number of schema ranges whose changes Spark compacts: each adds joins."""
+SENT_BYTES = 8 << 20
+"""The maximum size of the changes in memory that are sent to Spark for compaction. Bronze has them, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +126,14 @@ class LiveTail:
         return replace(batch, memory=self._in_memory(batch))
 
     def _in_memory(self, batch: Batch) -> Any:
-        """The rows of a batch whose compaction needs no query; None: they are read from bronze."""
+        """The rows of a batch of complete changes outside XA transactions; None: they are read from bronze."""
         request, events = self.request, batch.events
-        needs_query = batch.folds or batch.counted or bool(events.groups) or Op.READ in events.rows
-        if needs_query or not has_signed_key(batch.schema):
+        if batch.folds or batch.counted or events.groups or Op.READ in events.rows:
             return None
         rows = request.context.memory.rows(batch.begin, batch.end, request.name)
-        return rows if rows is not None and rows.num_rows else None
+        if rows is None or not rows.num_rows:
+            return None
+        return rows if has_signed_key(batch.schema) or rows.nbytes <= SENT_BYTES else None
 
     def seen(self, rows: DataFrame, schema: TableSchema) -> tuple[TableSchema, tuple[str, ...]]:
         """The structure in silver, and columns of silver that the source has dropped.
@@ -182,7 +185,7 @@ def _after_batch(state: LiveState, batch: Batch) -> LiveState:
         UnsupportedSchemaChange: the query becomes too large.
     """
     assert state.rows is not None
-    if batch.memory is not None:
+    if batch.memory is not None and has_signed_key(batch.schema):
         changes = state.changes or MemoryChanges(batch.schema.primary_key[0])
         return replace(state, is_empty=False, changes=changes.after(batch, state.rows))
     state = state.complete()
