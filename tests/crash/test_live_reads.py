@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from dmdelta.cli.main import execute
-from dmdelta.config import load_spec
+from dmdelta.config import TaskSpec, load_spec
 from dmdelta.engine.live.tables import LiveTables
 from dmdelta.errors import ConfigError, LakehouseError, NotReadable
 from dmdelta.live import tables
@@ -129,7 +129,7 @@ class Reads:
     """
 
     spark: SparkSession
-    task: Task
+    spec: TaskSpec
     names: Sequence[str]
     random: random.Random
     kept: LiveTables | None = None
@@ -160,8 +160,8 @@ class Reads:
 
     def _frames(self, place) -> dict[str, DataFrame]:
         if self.random.random() < 0.5:
-            return tables(self.spark, self.task.spec, self.names, place)
-        self.kept = self.kept or LiveTables.of(self.spark, load_spec(self.task.spec))
+            return tables(self.spark, self.spec, self.names, place)
+        self.kept = self.kept or LiveTables.of(self.spark, self.spec)
         return self.kept.read(self.names, place)
 
     def _compare(self, frames, rows, place) -> None:
@@ -188,7 +188,9 @@ def test_live_reads_preserve_the_total(mysql80, tmp_path, spark, record_property
     transfers = Transfers(mysql80, task.database, seed)
     transfers.create()
     task.catch_up()
-    reads = Reads(spark, task, [f"{task.database}.{name}" for name in NAMES], rng)
+    names = [f"{task.database}.{name}" for name in NAMES]
+    with task.environment():
+        reads = Reads(spark, load_spec(task.spec), names, rng)  # each start of a process writes the file
     with task.environment(), meddled(task, rng), in_background(transfers.work):
         while reads.done < READS and len(reads.refused) < 50 + reads.done:
             is_newest = rng.random() < 2 / 3 or not transfers.recorded
