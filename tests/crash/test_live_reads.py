@@ -60,7 +60,7 @@ class Transfers:
                 if number % 60 == 0:
                     self._record(cursor)
                     connection.commit()
-                if number % 200 == 0:
+                if number % 1000 == 0:
                     self.columns += 1
                     cursor.execute(f"ALTER TABLE savings ADD COLUMN c{self.columns} INT DEFAULT {self.columns}")
                 time.sleep(0.02)
