@@ -112,12 +112,8 @@ def expired_to(spark: SparkSession, source: SourceContext) -> Position | None:
     Raises:
         LakehouseError: bronze cannot be accessed.
     """
-    text = _property(spark, source.bronze, f"{EXPIRED_TO}{source.source_id}")
+    text = properties_of(spark, source.bronze).get(f"{EXPIRED_TO}{source.source_id}")
     return Position.parse(text) if text is not None else None
-
-
-def _property(spark: SparkSession, bronze: str, name: str) -> str | None:
-    return properties_of(spark, bronze).get(name)
 
 
 def is_forgotten(spark: SparkSession, source: SourceContext, epoch: int) -> bool:
@@ -126,7 +122,7 @@ def is_forgotten(spark: SparkSession, source: SourceContext, epoch: int) -> bool
     Raises:
         LakehouseError: bronze cannot be read.
     """
-    since = _property(spark, source.bronze, KEPT_SINCE)
+    since = properties_of(spark, source.bronze).get(KEPT_SINCE)
     if since is None:
         return False
     old = f"{of_source(source.source_id)} AND epoch = {epoch} AND landed_on < DATE'{since}'"

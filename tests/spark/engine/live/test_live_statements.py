@@ -40,14 +40,13 @@ class AlteredItems:
     def delete(self, key):
         self.log.delete(next(dict(row) for row in self._rows if row["id"] == key))
 
-    def add_column(self, name, default, *, records=True):
-        """ALTER TABLE … ADD COLUMN. `records`: bronze has the structure after it."""
+    def add_column(self, name, default):
+        """ALTER TABLE … ADD COLUMN, and the structure after it."""
         self.schema = replace(self.schema, columns=(*self.schema.columns, Column(name, "int")))
         table = self.log.tables[ITEMS.name]
         table.columns, table.rows = [*table.columns, name], [{**row, name: default} for row in table.rows]
         self.log.ddl(f"ALTER TABLE items ADD COLUMN {name} INT DEFAULT {default}")
-        if records:
-            self.log.tell(self.schema)
+        self.log.tell(self.schema)
 
     def reload(self, read_from, schema):
         """Silver has the source's current rows in the columns of `schema`, and its log resumes at `read_from`."""
