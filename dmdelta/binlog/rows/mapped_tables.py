@@ -1,11 +1,14 @@
 """The tables of a log as described by its table maps."""
 
+from functools import lru_cache
+
 from dmdelta.binlog.events.header import HEADER_SIZE
 from dmdelta.binlog.rows.decode_options import DecodeOptions
 from dmdelta.binlog.rows.image import table_codec
 from dmdelta.binlog.rows.rows import TableState
 from dmdelta.binlog.rows.schema_resolution import describe, find_known, fitted
 from dmdelta.binlog.rows.table_map import TABLE_ID_SIZE, TableMap, parse_table_map, table_names
+from dmdelta.binlog.values.column_types import WireColumn
 from dmdelta.errors import UnknownSchema
 from dmdelta.model.recorded import RecordedStructures
 from dmdelta.model.schema import TableSchema
@@ -13,6 +16,9 @@ from dmdelta.model.schema import TableSchema
 ID_END = HEADER_SIZE + TABLE_ID_SIZE
 Place = tuple[int, int]
 """Epoch and `seq` of an event."""
+
+MOST_SHARED = 1024
+"""Table states that segments share: the decoders of a table are generated once, not for each segment."""
 
 
 class MappedTables:
@@ -65,7 +71,7 @@ class MappedTables:
             return None
         table_map = parse_table_map(event, mariadb=self._mariadb)
         schema = describe(table_map) or self._known(table_map, place)
-        return TableState(table_codec(schema, table_map.columns), table_map.nullable)
+        return _state_of(schema, table_map)
 
     def _known(self, table_map: TableMap, place: Place) -> TableSchema:
         """The structure of a table whose table map has no column names."""
@@ -84,3 +90,16 @@ class MappedTables:
                 "binlog_row_metadata=FULL (MySQL 8.0, MariaDB 10.5 and newer) logs column names",
             )
         return schema
+
+
+def _state_of(schema: TableSchema, table_map: TableMap) -> TableState:
+    """The state of a table, shared unless its JSON documents add keys to the dictionary of the rows."""
+    shared = _shared_state(schema, table_map.columns, table_map.nullable)
+    if shared.fixed_metadata is not None:
+        return shared
+    return TableState(table_codec(schema, table_map.columns), table_map.nullable)
+
+
+@lru_cache(MOST_SHARED)
+def _shared_state(schema: TableSchema, columns: tuple[WireColumn, ...], nullable: tuple[bool, ...]) -> TableState:
+    return TableState(table_codec(schema, columns), nullable)

@@ -139,9 +139,10 @@ class LandingLoop:
             batch = plan_landing(self.segments, landed)
             if batch is None or not gather or batch.end < self.segments[-1].end_position:
                 return batch  # more is waiting behind it
-            if time.monotonic() >= (until if batch.grows else self._due):
+            remaining = (until if batch.grows else self._due) - time.monotonic()
+            if remaining <= 0:
                 return batch
-            if stop.wait(POLL_SECONDS):
+            if stop.wait(min(remaining, POLL_SECONDS)):
                 return None
 
     @property

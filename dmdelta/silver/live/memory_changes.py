@@ -7,16 +7,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
 from dmdelta.changelog.integer_keys import Keys, net_changes
 from dmdelta.ddl.tracking.effects import Altered
-from dmdelta.model.spark_sql import quote
+from dmdelta.silver.live.removed_keys import without_keys
 from dmdelta.silver.rows.batch import Batch
 from dmdelta.silver.rows.compaction import inserted_rows
 from dmdelta.silver.table.shard_rows import as_held
-
-_CHANGED, _ROWS = "_dm_changed", "_dm_rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +84,7 @@ class MemoryChanges:
 
     def added_to(self, rows: DataFrame) -> DataFrame:
         """The rows of a query after the changes. Only the affected keys and the last images are sent to Spark."""
-        if len(self.removed):
-            spark = rows.sparkSession
-            keys = F.broadcast(spark.createDataFrame(pa.table({"k0": self.removed}))).alias(_CHANGED)
-            rows = rows.alias(_ROWS).join(keys, F.expr(f"{_ROWS}.{quote(self.key)} = {_CHANGED}.k0"), "left_anti")
+        rows = without_keys(rows, self.key, self.removed)
         return reduce(DataFrame.unionAll, (written.frame() for written in self.written), rows)
 
 

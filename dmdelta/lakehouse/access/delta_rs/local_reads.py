@@ -1,7 +1,9 @@
 """What delta-rs reads from a folder of this machine, without Spark: histories, rows, statistics and properties."""
 
+import threading
 import time
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +15,7 @@ from dmdelta.errors import LakehouseError, UnsupportedTable
 from dmdelta.lakehouse.access.commit_log import Commit
 from dmdelta.lakehouse.access.commit_times import listed_versions, timed_commits
 from dmdelta.lakehouse.access.delta_rs.errors import translated
-from dmdelta.lakehouse.access.delta_rs.reads import LOOKS, DeltaRsReads, highest_added, is_plain
+from dmdelta.lakehouse.access.delta_rs.reads import LOOKS, DeltaRsReads, commit_info, highest_added, is_plain
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,6 +27,44 @@ LOOK_SECONDS = 0.01
 _PLAIN: set[tuple[Path, bool]] = set()
 """Tables that have been found plain, and with which question: they stay so, unless their properties are changed by
 hand."""
+KEPT_COMMITS = 50
+"""After so many commits a kept table is opened again: delta-rs takes longer for each commit that it continues over."""
+_KEPT = threading.local()
+"""The table that a thread accessed last with `_kept_open`."""
+_KNOWN: set[Path] = set()
+"""Tables that delta-rs has opened: it knows their features, unless others are added by hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A table that was opened at version `first`, and that is known up to a commit.
+
+    Attributes:
+        commit: that commit's file: if there is another one with its name, another table is in the place of this one.
+        written: its inode and its time, in ns.
+    """
+
+    opened: DeltaTable
+    first: int
+    commit: Path
+    written: tuple[int, int]
+
+    def updated(self, log: Path) -> DeltaTable | None:
+        """The table in its newest version; None if it has to be opened: another table has this log, or it is old."""
+        if self.commit.parent != log or _written(self.commit) != self.written:
+            return None
+        with suppress(Exception):  # a part of the log that is not needed to open the table may have been removed
+            self.opened.update_incremental()
+            return self.opened if self.opened.version() - self.first < KEPT_COMMITS else None
+        return None
+
+
+def _written(file: Path) -> tuple[int, int] | None:
+    """The inode of a file and its time, in ns; None if there is none."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        found = file.stat()
+        return found.st_ino, found.st_mtime_ns
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,26 +90,16 @@ class LocalReads(DeltaRsReads):
             UnsupportedTable: a commit says nothing about itself.
             LakehouseError: the table cannot be read.
         """
+        # Without delta-rs, which reads the log since the last checkpoint to open a table: this needs the end of it.
         with self._reading("the history of"):
+            if not self._is_known():
+                return []
             for number in range(LOOKS):
-                time.sleep(LOOK_SECONDS * number)  # at once, then later and later: another process is committing
-                opened = self._open()
-                if opened is None:
-                    return []
-                # delta-rs numbers the commits downwards from the version at which the table was opened. That is wrong
-                # if another commit was made since then, if one has no information, and if one is missing.
-                versions = listed_versions(self.log, limit)
-                try:
-                    infos = opened.history(limit)
-                except Exception:
-                    if listed_versions(self.log, limit) == versions:
-                        raise
-                    continue  # a file was removed that had been listed
-                if len(infos) == len(versions) and listed_versions(self.log, limit) == versions:
-                    return timed_commits(self.log, versions, infos)
-        raise UnsupportedTable(
-            f"the history of {self.table} lacks information about a commit", hint="use a command that starts Spark"
-        )
+                time.sleep(LOOK_SECONDS * number)  # at once, then later and later: another process is cleaning the log
+                with suppress(FileNotFoundError):  # a file was removed that had been listed
+                    versions = listed_versions(self.log, limit)
+                    return timed_commits(self.log, versions, [self._info(version) for version in versions])
+        raise LakehouseError(f"the log of {self.table} is being removed", hint="check that the table exists")
 
     def version(self) -> int | None:
         """The newest version, from the names of the log's files; None if there is no table.
@@ -107,8 +137,8 @@ class LocalReads(DeltaRsReads):
         """
         import pyarrow as pa  # noqa: PLC0415
 
-        with translated(self.table, "listing the files of"):
-            return pa.table(self._existing().get_add_actions(flatten=True))
+        with translated(self.table, "listing the files of"), self._kept_open() as opened:
+            return pa.table(opened.get_add_actions(flatten=True))
 
     def transaction_version(self, app: str) -> int | None:
         """The newest transaction version of an application, which outlasts its commits; None without one.
@@ -146,6 +176,24 @@ class LocalReads(DeltaRsReads):
             _PLAIN.add((self.folder, variants))
         return plain
 
+    def _is_known(self) -> bool:
+        """Whether delta-rs can open the table; False if there is none.
+
+        Raises:
+            UnsupportedTable: it has a feature that delta-rs does not support.
+        """
+        if self.folder not in _KNOWN and self._open() is not None:
+            _KNOWN.add(self.folder)
+        return self.folder in _KNOWN and self.log.is_dir()
+
+    def _info(self, version: int) -> Mapping[str, Any]:
+        info = commit_info((self.log / f"{version:020d}.json").read_bytes())
+        if info is None:
+            raise UnsupportedTable(
+                f"the history of {self.table} lacks information about a commit", hint="use a command that starts Spark"
+            )
+        return info
+
     def _reading(self, what: str) -> AbstractContextManager[None]:
         return translated(self.table, f"reading {what}")
 
@@ -159,6 +207,23 @@ class LocalReads(DeltaRsReads):
             return DeltaTable(str(self.folder))
         except TableNotFoundError:
             return None
+
+    @contextmanager
+    def _kept_open(self) -> Iterator[DeltaTable]:
+        """The table in its newest version. A thread's next call reads only the commits since then, if no other table
+        and no error is between the two.
+        """
+        kept: _Kept | None = _KEPT.__dict__.pop("table", None)
+        opened = kept.updated(self.log) if kept is not None else None
+        first = kept.first if kept is not None else 0
+        if opened is None:
+            opened = self._existing()
+            first = opened.version()
+        yield opened
+        commit = self.log / f"{opened.version():020d}.json"
+        written = _written(commit)
+        if written is not None:
+            _KEPT.table = _Kept(opened, first, commit, written)
 
     def _existing(self) -> DeltaTable:
         opened = self._open()

@@ -6,7 +6,7 @@ created, everything that writes it under a local root does so here.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -193,15 +193,21 @@ class LocalTable(LocalReads):
             return None if tag is None else self._made(opened.version(), tag)
 
         with translated(self.table, "appending to"):
-            return self._attempts(attempt)
+            return self._attempts(attempt, keeps_open=keeps_positions)
 
-    def _attempts(self, attempt: Callable[[DeltaTable], Done]) -> Done:
+    def _attempts(self, attempt: Callable[[DeltaTable], Done], *, keeps_open: bool = False) -> Done:
         """Write to the table in its newest version, again if another writer's commit conflicts."""
         for _ in range(TRIES - 1):
-            with suppress(CommitFailedError, SchemaMismatchError), self._last_checkpoint():
-                return attempt(self._existing())
-        with self._last_checkpoint():
-            return attempt(self._existing())
+            with suppress(CommitFailedError, SchemaMismatchError), self._writing(keeps_open=keeps_open) as opened:
+                return attempt(opened)
+        with self._writing(keeps_open=keeps_open) as opened:
+            return attempt(opened)
+
+    @contextmanager
+    def _writing(self, *, keeps_open: bool) -> Iterator[DeltaTable]:
+        opening = self._kept_open() if keeps_open else nullcontext(self._existing())
+        with self._last_checkpoint(), opening as opened:
+            yield opened
 
     @contextmanager
     def _last_checkpoint(self) -> Iterator[None]:
