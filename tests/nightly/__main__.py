@@ -22,19 +22,19 @@ from tests.nightly.state import Night, Outcome, PartResult, read_night, write_ni
 STATE = FOLDER / "state.json"
 PREPARE_SECONDS = 3600.0
 UNFINISHED = 3
-_OWN = (f":(exclude){JSON}", f":(exclude){PAGE}")
-"""The pages are committed after their night: this does not count as a change of the code."""
+_RESULTS = tuple(f":(exclude,glob){each}" for each in (JSON, PAGE, "benchmarks/*.md"))
+"""What tests and benchmarks have measured is committed after they ran: this does not count as a change of the code."""
 
 
-def tested_commit() -> str:
-    """The newest commit that changes anything except the pages.
+def code_commit() -> str:
+    """The newest commit that changes anything except pages with results.
 
     Raises:
         SystemExit: the working tree has uncommitted changes.
     """
-    if changed := _git("status", "--porcelain", "--", ".", *_OWN):
+    if changed := _git("status", "--porcelain", "--", ".", *_RESULTS):
         raise SystemExit(f"nightly: commit or remove the changes first, the page names a commit:\n{changed}")
-    return _git("log", "-1", "--format=%H", "--", ".", *_OWN)
+    return _git("log", "-1", "--format=%H", "--", ".", *_RESULTS)
 
 
 def _git(*arguments: str) -> str:
@@ -130,7 +130,7 @@ def main(arguments: Sequence[str] | None = None, lanes: Sequence[Lane] = LANES) 
         budget, chosen = parse_budget(given.budget), chosen_lanes(given.lanes, lanes)
     except ValueError as error:
         parser.error(str(error))
-    night = begun_night(tested_commit(), lanes)
+    night = begun_night(code_commit(), lanes)
     run(night, chosen, budget, lambda: _write(night, lanes))
     _write(night, lanes)
     summaries = [summarize(lane, night) for lane in chosen]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.nightly.__main__ import UNFINISHED, chosen_lanes, main, run
+from tests.nightly.__main__ import UNFINISHED, chosen_lanes, code_commit, main, run
 from tests.nightly.lanes import LANES, RunLane, SuiteLane
 from tests.nightly.page import JSON, PAGE, read_verification
 from tests.nightly.state import Night
@@ -52,6 +52,27 @@ def repository(tmp_path, monkeypatch):
     git("add", ".")
     git("commit", "-qm", "all")
     return tmp_path
+
+
+def commit_of(file: Path) -> str:
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(file.name)
+    git("add", ".")
+    git("commit", "-qm", f"adds {file.name}")
+    return git("rev-parse", "HEAD")
+
+
+def test_results_are_no_change_of_the_code(repository):
+    """The pages of a night and of benchmarks are committed after they were measured; a benchmark itself is code."""
+    code = git("rev-parse", "HEAD")
+    for page in (JSON, PAGE, Path("benchmarks/SINK.md")):
+        commit_of(repository / page)
+        assert code_commit() == code
+    (repository / "benchmarks" / "SINK.md").write_text("not committed yet")
+    assert code_commit() == code
+    for changed in ("benchmarks/sink.py", "docs/sink.md"):
+        code = commit_of(repository / changed)
+        assert code_commit() == code
 
 
 def lanes_of(page: Path = JSON) -> dict[str, tuple[str, int, int, int]]:
