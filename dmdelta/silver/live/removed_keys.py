@@ -10,6 +10,7 @@ from dmdelta.changelog.integer_keys import Keys
 from dmdelta.model.spark_sql import quote
 
 _WORD_BITS = 64
+_HELD = pa.struct([("base", pa.int64()), ("words", pa.list_(pa.int64()))])
 _REMOVED, _ROWS = "_dm_removed", "_dm_rows"
 
 
@@ -32,11 +33,15 @@ def without_keys(rows: DataFrame, name: str, keys: Keys) -> DataFrame:
 
 
 def _is_among(spark: SparkSession, value: Column, keys: Keys) -> Column:
-    """Whether a key is among others. A subquery holds them: literals would be in the plan, which users may log."""
+    """Whether a key is among others.
+
+    A subquery holds them: the plan of a query, which users may log, shows literals; and the numbers among these are a
+    part of the generated code, which would be compiled again for each read.
+    """
     base, words = bitmap(keys)
-    held = spark.createDataFrame(pa.table({"words": pa.array([words])})).scalar()
-    offset = F.try_subtract(value.cast("bigint"), F.lit(base))  # NULL if it overflows
-    word = F.get(held, F.shiftright(offset, 6).try_cast("int"))  # NULL outside
+    held = spark.createDataFrame(pa.table({"held": pa.array([{"base": base, "words": words}], _HELD)})).scalar()
+    offset = F.try_subtract(value.cast("bigint"), held["base"])  # NULL if it overflows
+    word = F.get(held["words"], F.shiftright(offset, 6).try_cast("int"))  # NULL outside
     bit = F.getbit(word, offset.bitwiseAND(F.lit(_WORD_BITS - 1)).cast("int"))
     return F.coalesce(bit == 1, F.lit(False))
 
