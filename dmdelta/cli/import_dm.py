@@ -7,7 +7,6 @@ import typer
 import yaml
 
 from dmdelta.config.document import read_document
-from dmdelta.config.from_dm import spec_from_dm
 from dmdelta.errors import ConfigError
 
 
@@ -18,6 +17,8 @@ def import_dm(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the spec to this file.")] = None,
 ) -> None:
     """Convert a DM task and its sources to a spec, and list the settings without a counterpart."""
+    from dmdelta.config.from_dm import spec_from_dm
+
     imported = spec_from_dm(read_document(task).values, [read_document(one).values for one in sources], lakehouse)
     text = yaml.safe_dump(imported.spec, sort_keys=False, allow_unicode=True, width=120)
     if output is None:

@@ -11,7 +11,6 @@ from typing import Annotated
 import typer
 
 from dmdelta.cli.options import Spec, moment
-from dmdelta.cli.progress import print_summary, showing_run
 from dmdelta.config import load_spec
 from dmdelta.engine.control.cancellation import StopRequest
 
@@ -47,6 +46,7 @@ def run(
     A terminal shows the status, refreshed every second, and warnings above it. A pipe gets JSON lines.
     """
     task = load_spec(spec)
+    from dmdelta.cli.progress import print_summary, showing_run
     from dmdelta.engine.run.runner import RunOptions, run_task
 
     options = RunOptions(until_caught_up, safe_mode, start_time, remove_meta)

@@ -1,16 +1,17 @@
 """`dmdelta status`: the state, lag and positions of a task."""
 
 import time
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dmdelta.cli import render
 from dmdelta.cli.options import Json, Spec
-from dmdelta.cli.status_view import status_view, view_console
 from dmdelta.config import TaskSpec, load_spec
 from dmdelta.engine.inspect.status import read_status
-from dmdelta.engine.telemetry.task_status import TaskStatus
+
+if TYPE_CHECKING:
+    from dmdelta.engine.telemetry.task_status import TaskStatus
 
 WATCH_SECONDS = 1.0
 """For a running task; a task that does not run is read from the lakehouse, as often as that takes."""
@@ -35,7 +36,9 @@ def status(
         _show(read_status(task), all_tables=tables, as_json=json)
 
 
-def _show(found: TaskStatus, *, all_tables: bool, as_json: bool) -> None:
+def _show(found: "TaskStatus", *, all_tables: bool, as_json: bool) -> None:
+    from dmdelta.cli.status_view import status_view, view_console
+
     if as_json:
         render.print_json(found.model_dump(mode="json"))
     else:
@@ -44,6 +47,8 @@ def _show(found: TaskStatus, *, all_tables: bool, as_json: bool) -> None:
 
 def _watch(task: TaskSpec, *, all_tables: bool, as_json: bool) -> None:
     """Show the status every second: in place on a terminal, one after the other elsewhere."""
+    from dmdelta.cli.status_view import status_view, view_console
+
     console = view_console()
     if as_json or not console.is_terminal:
         while True:

@@ -13,6 +13,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from dmdelta.config.section import Section, format_duration
 from dmdelta.config.suite import SuiteConfig
 from dmdelta.config.task import TaskSpec
+from dmdelta.model.field_docs import describe_fields
 
 
 class _Untitled(GenerateJsonSchema):
@@ -36,6 +37,7 @@ def suite_schema() -> str:
 
 
 def _schema(model: type[Section]) -> str:
+    describe_fields(Section)
     schema = model.model_json_schema(by_alias=True, schema_generator=_Untitled)
     return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}, indent=2) + "\n"
 

@@ -40,7 +40,6 @@ class Section(BaseModel):
         extra="forbid",
         alias_generator=hyphenated,
         populate_by_name=True,  # for Python callers; the loader accepts hyphenated keys only
-        use_attribute_docstrings=True,
         hide_input_in_errors=True,  # an error must not show a password
         defer_build=True,  # each validator is built when it is first used: a command starts in half the time
     )

@@ -12,6 +12,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 from pydantic.json_schema import GenerateJsonSchema
 
+from dmdelta.model.field_docs import describe_fields
+
 VERSION: Literal[1] = 1
 """Increased when a field is removed or changes its meaning; new fields do not change it."""
 
@@ -46,7 +48,7 @@ class Attention(str, Enum):
 
 
 class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True, defer_build=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
 
 class SnapshotProgress(_Record):
@@ -188,6 +190,7 @@ class _Untitled(GenerateJsonSchema):
 
 def status_schema() -> str:
     """The content of `schemas/status.schema.json`."""
+    describe_fields(_Record)
     schema = TaskStatus.model_json_schema(mode="serialization", schema_generator=_Untitled)
     return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}, indent=2) + "\n"
 
