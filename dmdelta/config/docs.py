@@ -9,7 +9,7 @@ from pydantic.fields import FieldInfo
 
 from dmdelta.config.section import Section, format_duration, hyphenated
 from dmdelta.config.task import TaskSpec
-from dmdelta.model.field_docs import describe_fields
+from dmdelta.model.model_schema import describe_fields
 
 INTRODUCTION = """# The spec
 

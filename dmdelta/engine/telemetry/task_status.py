@@ -3,16 +3,12 @@
 `python -m dmdelta.engine.telemetry.task_status > schemas/status.schema.json` generates the schema of `--json`.
 """
 
-import json
 import sys
 from datetime import datetime
 from enum import Enum
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
-from pydantic.json_schema import GenerateJsonSchema
-
-from dmdelta.model.field_docs import describe_fields
 
 VERSION: Literal[1] = 1
 """Increased when a field is removed or changes its meaning; new fields do not change it."""
@@ -181,18 +177,11 @@ class TaskStatus(_Record):
     """Every table that the task has written, or that needs attention."""
 
 
-class _Untitled(GenerateJsonSchema):
-    """Omits pydantic's generated titles, which repeat the keys."""
-
-    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - pydantic's signature
-        return False
-
-
 def status_schema() -> str:
     """The content of `schemas/status.schema.json`."""
-    describe_fields(_Record)
-    schema = TaskStatus.model_json_schema(mode="serialization", schema_generator=_Untitled)
-    return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}, indent=2) + "\n"
+    from dmdelta.model.model_schema import schema_text  # noqa: PLC0415 - no command needs it
+
+    return schema_text(TaskStatus, _Record, "serialization")
 
 
 if __name__ == "__main__":

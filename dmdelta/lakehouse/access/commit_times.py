@@ -12,6 +12,11 @@ from dmdelta.lakehouse.access.commit_log import Commit
 _COMMIT_FILE = re.compile(r"(\d{20})\.json")
 
 
+def commit_file(log: Path, version: int) -> Path:
+    """The file of a commit in a log's folder."""
+    return log / f"{version:020d}.json"
+
+
 def listed_versions(log: Path, limit: int | None) -> list[int]:
     """The versions of the newest `limit` commits that a log's folder contains, newest first."""
     found = (_COMMIT_FILE.fullmatch(name) for name in os.listdir(log))
@@ -32,7 +37,7 @@ def timed_commits(log: Path, versions: Sequence[int], infos: Sequence[Mapping[st
     for version, info in zip(reversed(versions), reversed(infos), strict=True):
         millis = info.get("inCommitTimestamp")
         if millis is None:
-            millis = _file_millis(log / f"{version:020d}.json")
+            millis = _file_millis(commit_file(log, version))
             if millis is None:
                 continue  # the log retention has just removed it
             millis = millis if before is None else max(millis, before + 1)

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
+from dmdelta.lakehouse.access.commit_times import commit_file
+
 LOG_RETENTION = "delta.logRetentionDuration"
 """The table property."""
 CHECKSUMS_KEPT = timedelta(minutes=10)
@@ -102,7 +104,7 @@ def remove_files(log: Path, cleanup: LogCleanup) -> None:
 
 def _written(log: Path, version: int) -> datetime | None:
     with suppress(FileNotFoundError):
-        return datetime.fromtimestamp((log / f"{version:020d}.json").stat().st_mtime, timezone.utc)
+        return datetime.fromtimestamp(commit_file(log, version).stat().st_mtime, timezone.utc)
     return None
 
 

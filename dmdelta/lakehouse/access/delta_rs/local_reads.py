@@ -13,7 +13,7 @@ from deltalake.exceptions import TableNotFoundError
 
 from dmdelta.errors import LakehouseError, UnsupportedTable
 from dmdelta.lakehouse.access.commit_log import Commit
-from dmdelta.lakehouse.access.commit_times import listed_versions, timed_commits
+from dmdelta.lakehouse.access.commit_times import commit_file, listed_versions, timed_commits
 from dmdelta.lakehouse.access.delta_rs.errors import translated
 from dmdelta.lakehouse.access.delta_rs.reads import LOOKS, DeltaRsReads, commit_info, highest_added, is_plain
 
@@ -123,7 +123,7 @@ class LocalReads(DeltaRsReads):
         """
         with self._reading("the log of"):
             try:
-                text = (self.log / f"{version:020d}.json").read_text("utf-8")
+                text = commit_file(self.log, version).read_text("utf-8")
             except FileNotFoundError:
                 return None
         return highest_added(self.table, text, column)
@@ -184,10 +184,10 @@ class LocalReads(DeltaRsReads):
         """
         if self.folder not in _KNOWN and self._open() is not None:
             _KNOWN.add(self.folder)
-        return self.folder in _KNOWN and self.log.is_dir()
+        return self.folder in _KNOWN and self._has_log()
 
     def _info(self, version: int) -> Mapping[str, Any]:
-        info = commit_info((self.log / f"{version:020d}.json").read_bytes())
+        info = commit_info(commit_file(self.log, version).read_text("utf-8"))
         if info is None:
             raise UnsupportedTable(
                 f"the history of {self.table} lacks information about a commit", hint="use a command that starts Spark"
@@ -199,14 +199,19 @@ class LocalReads(DeltaRsReads):
 
     def _open(self) -> DeltaTable | None:
         """The table in its newest version; None if there is none."""
-        try:
-            self.log.stat()  # delta-rs does not distinguish what is absent from what this account may not read
-        except (FileNotFoundError, NotADirectoryError):
+        if not self._has_log():
             return None
         try:
             return DeltaTable(str(self.folder))
         except TableNotFoundError:
             return None
+
+    def _has_log(self) -> bool:
+        try:
+            self.log.stat()  # delta-rs does not distinguish what is absent from what this account may not read
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
 
     @contextmanager
     def _kept_open(self) -> Iterator[DeltaTable]:
@@ -220,7 +225,7 @@ class LocalReads(DeltaRsReads):
             opened = self._existing()
             first = opened.version()
         yield opened
-        commit = self.log / f"{opened.version():020d}.json"
+        commit = commit_file(self.log, opened.version())
         written = _written(commit)
         if written is not None:
             _KEPT.table = _Kept(opened, first, commit, written)

@@ -86,13 +86,13 @@ def is_plain(opened: DeltaTable, *, variants: bool = False) -> bool:
     return features <= allowed if lists_features else protocol.min_writer_version <= 2
 
 
-def commit_info(commit: bytes) -> Mapping[str, Any] | None:
+def commit_info(commit: str) -> Mapping[str, Any] | None:
     """What a commit says about itself; None if it says nothing.
 
     Args:
         commit: the content of its file: an action in JSON on each line.
     """
-    candidates = (json.loads(line) for line in commit.splitlines() if b'"commitInfo"' in line)
+    candidates = (json.loads(line) for line in commit.splitlines() if '"commitInfo"' in line)
     return next((action["commitInfo"] for action in candidates if "commitInfo" in action), None)
 
 

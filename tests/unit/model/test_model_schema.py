@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, Field
 
-from dmdelta.model.field_docs import describe_fields
+from dmdelta.model.model_schema import describe_fields
 
 
 class Inner(BaseModel):

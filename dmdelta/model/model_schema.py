@@ -1,12 +1,34 @@
-"""The docstrings below the fields of pydantic models, as their descriptions in schemas and references."""
+"""The JSON schemas of pydantic models, with the docstrings below their fields as descriptions."""
 
 import ast
 import inspect
+import json
 import textwrap
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
+
+
+class Untitled(GenerateJsonSchema):
+    """Omits pydantic's generated titles, which repeat the keys."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - pydantic's signature
+        return False
+
+
+def schema_text(
+    model: type[BaseModel],
+    base: type[BaseModel],
+    mode: JsonSchemaMode = "validation",
+    generator: type[GenerateJsonSchema] = Untitled,
+) -> str:
+    """The content of a file with the schema of a model. `base`: that of all models in it."""
+    describe_fields(base)
+    schema = model.model_json_schema(mode=mode, schema_generator=generator)
+    return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}, indent=2) + "\n"
 
 
 def describe_fields(base: type[BaseModel]) -> None:
