@@ -41,7 +41,7 @@ def read_commits(table: Path, since: int = 0) -> list[Commit]:
 
 def parse_commit(version: int, at: datetime, text: str) -> Commit:
     """A commit from the text of its file: one JSON action per line."""
-    actions = map(json.loads, text.splitlines())
+    actions = (json.loads(line) for line in text.split("\n") if line)
     info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
     return Commit(version, at, info.get("operation", "unknown"), CommitTag.from_json(info.get("userMetadata")))
 

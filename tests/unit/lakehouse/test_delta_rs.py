@@ -15,6 +15,7 @@ import pytest
 from dmdelta.errors import Fenced, LakehouseError, UnsupportedTable
 from dmdelta.lakehouse.access.commit_log import newest_commits, newest_own_commit, own_commits
 from dmdelta.lakehouse.access.commit_tag import CommitTag, OwnCommit
+from dmdelta.lakehouse.access.commit_times import commit_file
 from dmdelta.lakehouse.access.delta_rs.local_reads import _PLAIN
 from dmdelta.lakehouse.access.delta_rs.local_table import LocalTable
 from dmdelta.lakehouse.access.interface import NewestBy, below, is_not_null, is_null, none_of, one_of
@@ -338,3 +339,17 @@ def test_the_highest_value_that_a_commit_added(table):
     assert table.newest_in(99, "n") is None
     with pytest.raises(UnsupportedTable, match="no statistics of texts"):
         table.newest_in(1, "texts")
+
+
+def test_separators_of_lines_in_values_do_not_separate_actions(table):
+    """Only a newline does: JSON has the other separators of Unicode as they are."""
+    text = "a\u2028b\u2029c\x85d"
+    table.append([{"id": text, "n": 7}], None)
+    opened = deltalake.DeltaTable(str(table.folder))
+    rows = opened.to_pyarrow_table()
+    properties = deltalake.CommitProperties(custom_metadata={"userMetadata": text})
+    deltalake.write_deltalake(opened, rows, mode="append", commit_properties=properties)
+    newest = table.commits(1)[0]
+    assert text in commit_file(table.log, newest.version).read_text("utf-8")
+    assert newest.user_metadata == text
+    assert table.newest_in(newest.version, "n") == 7

@@ -2,7 +2,7 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -92,8 +92,16 @@ def commit_info(commit: str) -> Mapping[str, Any] | None:
     Args:
         commit: the content of its file: an action in JSON on each line.
     """
-    candidates = (json.loads(line) for line in commit.splitlines() if '"commitInfo"' in line)
-    return next((action["commitInfo"] for action in candidates if "commitInfo" in action), None)
+    return next(_actions(commit, "commitInfo"), None)
+
+
+def _actions(commit: str, kind: str) -> Iterator[Mapping[str, Any]]:
+    """The actions of one kind; only lines with its name are parsed.
+
+    `str.splitlines` would also split at U+2028 and U+0085, which JSON strings contain as they are.
+    """
+    candidates = (json.loads(line) for line in commit.split("\n") if f'"{kind}"' in line)
+    return (action[kind] for action in candidates if kind in action)
 
 
 def highest_added(table: str, commit: str, column: str) -> Any:
@@ -105,8 +113,7 @@ def highest_added(table: str, commit: str, column: str) -> Any:
     Raises:
         UnsupportedTable: the files have no statistics of the column.
     """
-    added = [action["add"] for action in map(json.loads, commit.splitlines()) if "add" in action]
-    statistics = [json.loads(file.get("stats") or "{}") for file in added]
+    statistics = [json.loads(file.get("stats") or "{}") for file in _actions(commit, "add")]
     highest = [one.get("maxValues", {}).get(column) for one in statistics if one.get("numRecords") != 0]
     if any(value is None for value in highest):
         raise UnsupportedTable(
