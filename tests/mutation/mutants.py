@@ -88,7 +88,7 @@ def pool(root: Path) -> Iterator[list[Mutant]]:
         regions = Regions(text)
         found: dict[tuple[int, int], list[Mutant]] = {}
         for name, occurrence, (line, column) in _occurrences(text):
-            if regions.is_type(line, column) or (planning and not regions.is_planning(line)):
+            if regions.is_ignored(line, column) or (planning and not regions.is_planning(line)):
                 continue
             mutant = Mutant(path, line, column, name, occurrence, regions.is_function(line))
             found.setdefault((line, column), []).append(mutant)
@@ -133,17 +133,17 @@ def mutated(text: str, mutant: Mutant) -> str:
 
 
 class Regions:
-    """Which parts of a module are annotations or decorators, functions, and functions `plan_*`."""
+    """Which parts of a module have no mutants, are functions, and are functions `plan_*`."""
 
     def __init__(self, text: str) -> None:
         nodes = list(ast.walk(ast.parse(text)))
         functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-        self._types = [_span(node) for node in _types(nodes)]
+        self._ignored = [_span(node) for node in _ignored(nodes)]
         self._bodies = [(node.body[0].lineno, node.end_lineno or 0) for node in functions]
         self._planning = [(node.lineno, node.end_lineno or 0) for node in functions if node.name.startswith("plan_")]
 
-    def is_type(self, line: int, column: int) -> bool:
-        return any(begin <= (line, column) < end for begin, end in self._types)
+    def is_ignored(self, line: int, column: int) -> bool:
+        return any(begin <= (line, column) < end for begin, end in self._ignored)
 
     def is_function(self, line: int) -> bool:
         return any(begin <= line <= end for begin, end in self._bodies)
@@ -152,9 +152,14 @@ class Regions:
         return any(begin <= line <= end for begin, end in self._planning)
 
 
-def _types(nodes: Iterable[ast.AST]) -> Iterator[ast.expr]:
-    """Annotations, decorators and TYPE_CHECKING: they change what mypy allows, not what the code does."""
+def _ignored(nodes: Iterable[ast.AST]) -> Iterator[ast.expr]:
+    """What no correct program can notice.
+
+    Annotations, decorators and TYPE_CHECKING change what mypy allows. `strict` of `zip` is an assertion.
+    """
     for node in nodes:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "zip":
+            yield from (each.value for each in node.keywords if each.arg == "strict")
         yield from getattr(node, "decorator_list", ())
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             yield node.test

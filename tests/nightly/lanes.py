@@ -7,6 +7,7 @@ from pathlib import Path
 PYTHON = sys.executable
 NOT_EXTRA = "not mysql97 and not tidb"
 CRASH = tuple(f"tests/crash/test_{name}.py" for name in ("fault_matrix", "source_faults", "care_kills", "sabotage"))
+LIVE_READS = ("tests/crash/test_live_reads.py",)
 FOLDER = Path("var/nightly")
 
 
@@ -92,10 +93,12 @@ LANES: tuple[Lane, ...] = (
         f"long and {NOT_EXTRA}",
         60.0,
         options=("--timeout", "1800"),
-        ignored=CRASH,
+        ignored=(*CRASH, *LIVE_READS),
         processes=2,
         distribution="worksteal",
     ),
+    # One test of 500 reads, which beside another process would take longer than a part.
+    SuiteLane("live", LIVE_READS, f"long and {NOT_EXTRA}", 1_600.0),
     SuiteLane("tidb", ("tests",), "tidb", 20.0, prepare=(PYTHON, "-m", "tests.support.servers.tidb")),
     SuiteLane(
         "mysql97", ("tests",), "mysql97", 20.0, prepare=(PYTHON, "-m", "tests.support.servers", "install", "mysql97")

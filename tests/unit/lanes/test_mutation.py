@@ -17,6 +17,7 @@ class Table:
     def plan_change(self, b):
         """A docstring."""
         return b - 1
+PAIRS = zip(LIMIT, LIMIT, strict=False)
 '''
 
 
@@ -25,7 +26,7 @@ def a_mutant(line=3, *, inside=True, operator="NumberReplacer"):
 
 
 @pytest.mark.parametrize(
-    ("text", "typing", "function", "planning"),
+    ("text", "ignored", "function", "planning"),
     [
         ("int | None", True, False, False),
         ("1 + 2", False, False, False),
@@ -33,17 +34,18 @@ def a_mutant(line=3, *, inside=True, operator="NumberReplacer"):
         ("3 | 4", False, False, False),
         ("str | None", True, False, False),
         ("frozen=True", True, False, False),
+        ("False)", True, False, False),
         ("a + 1", False, True, False),
         ("b - 1", False, True, True),
     ],
 )
-def test_regions(text, typing, function, planning):
-    """Annotations and decorators are not mutated; a default is executed on import."""
+def test_regions(text, ignored, function, planning):
+    """Annotations, decorators and `strict` of `zip` are not mutated; a default is executed on import."""
     lines = TEXT.splitlines()
     (line,) = (number for number, code in enumerate(lines, 1) if text in code)
     column = lines[line - 1].index(text)
     regions = Regions(TEXT)
-    assert regions.is_type(line, column) == typing
+    assert regions.is_ignored(line, column) == ignored
     assert (regions.is_function(line), regions.is_planning(line)) == (function, planning)
 
 
