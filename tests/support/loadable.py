@@ -10,9 +10,9 @@ TABLES = {
     "states": "state ENUM('on','off','broken') PRIMARY KEY, n INT",
     "notes": "text VARCHAR(20), n INT",
     "old_notes": "text VARCHAR(20), n INT",
-    "big": "id INT AUTO_INCREMENT PRIMARY KEY, k INT NOT NULL, u BIGINT UNSIGNED, f FLOAT, d DOUBLE, p DECIMAL(12,3), "
-    "t VARCHAR(20) CHARACTER SET utf8mb4, l VARCHAR(20) CHARACTER SET latin1, w VARCHAR(9) CHARACTER SET utf16, "
-    "b VARBINARY(9), at DATETIME(6), stamp TIMESTAMP(3) NULL, day DATE, y YEAR, e ENUM('on','öff'), j JSON",
+    "big": "id INT AUTO_INCREMENT PRIMARY KEY, k INT NOT NULL, s TINYINT UNSIGNED, u BIGINT UNSIGNED, f FLOAT, "
+    "d DOUBLE, p DECIMAL(12,3), t VARCHAR(20) CHARACTER SET utf8mb4, l VARCHAR(20) CHARACTER SET latin1, "
+    "w VARCHAR(9) CHARACTER SET utf16, b VARBINARY(9), at DATETIME(6), stamp TIMESTAMP(3) NULL, day DATE, y YEAR, e ENUM('on','öff'), j JSON",
 }
 _BIG_ROW = (
     "18446744073709551615, 1.25, -2.5e200, -123456789.125, 'grün 🌱', 'ÿes', 'weit', X'00FF', "
@@ -38,12 +38,15 @@ def fill(server: Server, database: str, big: int, *, every_type: bool = True) ->
         cursor.executemany("INSERT INTO states VALUES (%s, %s)", [("on", 1), ("off", None), ("broken", 3)])
         for name in ("notes", "old_notes"):
             cursor.executemany(f"INSERT INTO {name} VALUES (%s, %s)", [(f"t{n % 5}", n % 3) for n in range(60)])
-        cursor.execute("INSERT INTO big (k) VALUES (1)")
-        cursor.execute(f"INSERT INTO big VALUES (2, 2, {_BIG_ROW}), (3, 3, {', '.join(['NULL'] * 14)})")
+        cursor.execute("INSERT INTO big (k, s) VALUES (1, 1)")
+        cursor.execute(f"INSERT INTO big VALUES (2, 2, 2, {_BIG_ROW}), (3, 3, 3, {', '.join(['NULL'] * 14)})")
         cursor.execute("UPDATE big SET at = '0000-00-00', day = '0000-00-00', j = 'null' WHERE id = 1")
         rows = 3
         while rows < big:
-            cursor.execute(f"INSERT INTO big (k, {_BIG}) SELECT k + {rows}, {_BIG} FROM big LIMIT {big - rows}")
+            key = f"k + {rows}"
+            cursor.execute(
+                f"INSERT INTO big (k, s, {_BIG}) SELECT {key}, ({key}) % 251, {_BIG} FROM big LIMIT {big - rows}"
+            )
             rows = min(2 * rows, big)
         cursor.execute("ANALYZE TABLE big")
         cursor.fetchall()

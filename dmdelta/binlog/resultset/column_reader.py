@@ -128,7 +128,7 @@ class _Lines:
     def flush(self) -> None:
         """Unpack the columns collected so far at once; `pos` moves past them."""
         if self.codes == "B":
-            self.lines += ["size = data[pos]", "pos += 1"]
+            self.lines += [f"{self.targets[0]} = data[pos]", "pos += 1"]
         elif self.codes:
             layout = Struct("<" + self.codes)
             unpack = f"unpack{len(self.names)}"

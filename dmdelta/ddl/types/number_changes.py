@@ -21,10 +21,9 @@ FLOAT_TEXT = "servers format a FLOAT or DOUBLE as text differently"
 
 def number_change(old: Column, new: Column) -> Conversion:
     """How the numbers in `old`, a column of one of NUMBERS, change."""
-    if "decimal" in (old.type, new.type) and max(old.precision, new.precision) > MAX_DECIMAL_DIGITS:
-        same = old.type == new.type and old.scale == new.scale
-        longer = min(old.precision, new.precision) > MAX_DECIMAL_DIGITS and old.precision <= new.precision
-        return SAME if same and longer and old.unsigned <= new.unsigned else stop(LONG_DECIMAL)
+    if max(old.precision, new.precision) > MAX_DECIMAL_DIGITS:
+        longer = MAX_DECIMAL_DIGITS < old.precision <= new.precision
+        return SAME if longer and old.scale == new.scale and old.unsigned >= new.unsigned else stop(LONG_DECIMAL)
     if new.type in _BITS:
         return _to_integer(old, new)
     if new.type == "decimal":
@@ -80,7 +79,7 @@ def _to_decimal(old: Column, new: Column) -> Conversion:
     low = "0" if new.unsigned else f"-{high}"
     if _is_whole(old):
         least, most = _bounds(old)
-        if most < 10**whole and -(10**whole) < least and (least >= 0 or not new.unsigned):
+        if most < 10**whole and not (least and new.unsigned):
             return kept(old, new)
         return rewrite(within("{column}", low, high, kind))
     if old.type == "decimal":

@@ -1,7 +1,7 @@
 """Rows of binary result sets, as bytes."""
 
 import struct
-from datetime import date, datetime
+from datetime import date, datetime, timezone
 from decimal import Decimal
 from typing import Any
 
@@ -12,6 +12,7 @@ from dmdelta.binlog.resultset.row_reader import RowReader, json_text_value
 from dmdelta.binlog.values.variant import KeyDictionary
 from dmdelta.errors import CorruptBinlog, UnsupportedEvent
 from dmdelta.model.schema import Column, TableSchema
+from dmdelta.model.type_names import INTEGERS
 from tests.support.variant_reader import read_variant
 
 COLUMNS = (
@@ -178,3 +179,87 @@ def test_rows_of_another_structure_are_refused() -> None:
     packets = packet(row(1, b"x"))
     with pytest.raises(CorruptBinlog):
         ColumnReader(SCHEMA).read(packets, len(packets) - 1)
+
+
+UTC = timezone.utc
+MOMENT = struct.pack("<HBBBBBI", 2026, 11, 21, 8, 30, 15, 120_000)
+VALUES = [
+    (Column("c", "tinyint"), b"\x80", -128),
+    (Column("c", "tinyint", unsigned=True), b"\xff", 255),
+    (Column("c", "smallint", unsigned=True), b"\xff\xff", 65_535),
+    (Column("c", "mediumint"), struct.pack("<i", -8_388_608), -8_388_608),
+    (Column("c", "mediumint", unsigned=True), struct.pack("<i", 16_777_215), 16_777_215),
+    (Column("c", "int", unsigned=True), b"\xff" * 4, 2**32 - 1),
+    (Column("c", "bigint"), struct.pack("<q", -5), -5),
+    (Column("c", "year"), struct.pack("<h", 2155), 2155),
+    (Column("c", "float"), struct.pack("<f", 1.5), 1.5),
+    (Column("c", "double"), struct.pack("<d", -0.1), -0.1),
+    (Column("c", "enum", members=("a", "b", "c")), encoded(b"3"), "c"),
+    (Column("c", "enum", members=("a", "b", "c")), encoded(b"0"), ""),
+    (Column("c", "enum", members=tuple(f"m{n}" for n in range(1, 301))), encoded(b"300"), "m300"),
+    (Column("c", "set", members=("a", "b", "c")), encoded(b"5"), "a,c"),
+    (Column("c", "set", members=("a", "b", "c")), encoded(b"3"), "a,b"),
+    (Column("c", "set", members=("a", "b", "c")), encoded(b"0"), ""),
+    (Column("c", "bit", length=9), encoded(b"\x01\x02"), 258),
+    (Column("c", "bit", length=64), encoded(b"\xff" * 8), 2**64 - 1),
+    (Column("c", "timestamp", precision=3), encoded(MOMENT), datetime(2026, 11, 21, 8, 30, 15, 120_000, tzinfo=UTC)),
+    (Column("c", "timestamp", precision=3), encoded(MOMENT[:7]), datetime(2026, 11, 21, 8, 30, 15, tzinfo=UTC)),
+    (Column("c", "timestamp", precision=3), encoded(b""), "0000-00-00 00:00:00.000"),
+    (Column("c", "time", precision=0), encoded(struct.pack("<BIBBB", 0, 2, 3, 4, 5)), "51:04:05"),
+    (Column("c", "json"), encoded(b'{"a": [1, null]}'), {"a": [1, None]}),
+    (Column("c", "geometry"), encoded(struct.pack("<i", 4326) + b"wkb"), {"srid": 4326, "wkb": b"wkb"}),
+    (Column("c", "vector"), encoded(struct.pack("<2f", 1.5, -2)), [1.5, -2.0]),
+    (Column("c", "varbinary", length=9), encoded(b"a\xff"), b"a\xff"),
+    (Column("c", "binary", length=4), encoded(b"a\0\0\0"), b"a\0\0\0"),
+    (Column("c", "varchar", length=9, charset="utf8mb4"), encoded("é".encode()), "é"),
+]
+PLAIN = (*INTEGERS, "year", "float", "double", "varbinary", "binary", "varchar")
+
+
+@pytest.mark.parametrize(("column", "raw", "value"), VALUES)
+def test_a_value_of_each_type(column: Column, raw: bytes, value: Any) -> None:
+    """As a row's VARIANT and as a column's value, which is plain for numbers, text and bytes."""
+    schema, packets = TableSchema("s", "t", (column,)), packet([raw])
+    (image,), metadata = RowReader(schema).read(packets, len(packets))
+    assert read_variant(image, metadata) == {"c": value}
+    reader = ColumnReader(schema)
+    reader.read(packets, len(packets))
+    ((found,),) = reader.columns
+    assert reader.plain == (column.type in PLAIN,)
+    if reader.plain == (True,):
+        assert found == (value.encode() if isinstance(value, str) else value)
+    else:
+        assert read_variant(found, reader.metadata) == value
+
+
+def test_rows_of_any_null_pattern_are_read() -> None:
+    """More patterns than generated decoders exist for one table."""
+    columns = tuple(Column(f"c{number}", "smallint") for number in range(8))
+    rows = [[None if bits >> place & 1 else struct.pack("<h", bits) for place in range(8)] for bits in range(256)]
+    packets = b"".join(map(packet, rows))
+    images, metadata = RowReader(TableSchema("s", "t", columns)).read(packets, len(packets))
+    assert [read_variant(image, metadata) for image in images] == [
+        {f"c{place}": None if bits >> place & 1 else bits for place in range(8)} for bits in range(256)
+    ]
+
+
+@pytest.mark.parametrize(("column", "raw"), [(column, raw) for column, raw, _ in VALUES])
+def test_rows_with_nulls_have_their_own_values(column: Column, raw: bytes) -> None:
+    """A column of a row with a NULL elsewhere equals that of a row without, whatever the row before it had."""
+    schema = TableSchema("s", "t", (Column("n", "int"), column))
+    reader = ColumnReader(schema)
+    rows = [[bytes(4), raw], [None, raw], [None, None], [bytes(4), None], [bytes(4), raw]]
+    packets = b"".join(map(packet, rows))
+    reader.read(packets, len(packets))
+    numbers, found = reader.columns
+    assert (numbers, found[2:4]) == ([0, None, None, 0, 0], [None, None])
+    assert found[0] == found[1] == found[4]
+
+
+def test_a_small_number_is_that_of_its_own_row() -> None:
+    """One byte between NULLs is not mistaken for a length."""
+    schema = TableSchema("s", "t", (Column("n", "int"), Column("c", "tinyint", unsigned=True), Column("m", "int")))
+    reader = ColumnReader(schema)
+    packets = packet([bytes(4), b"\x07", bytes(4)]) + packet([None, b"\x09", bytes(4)]) + packet([None, b"\xff", None])
+    reader.read(packets, len(packets))
+    assert reader.columns == ([0, None, None], [7, 9, 255], [0, 0, None])
