@@ -43,8 +43,8 @@ class Token:
 
     kind: Kind
     text: str
-    begin: int = field(default=0, compare=False)
-    end: int = field(default=0, compare=False)
+    begin: int = field(compare=False)
+    end: int = field(compare=False)
 
     @property
     def keyword(self) -> str:
@@ -90,9 +90,14 @@ class Cursor:
         index = self._next + ahead
         return self._tokens[index].keyword if index < len(self._tokens) else ""
 
-    def ahead(self, count: int) -> list[Token]:
-        """The next tokens, without consuming them."""
-        return self._tokens[self._next : self._next + count]
+    @property
+    def position(self) -> int:
+        """How many tokens are consumed."""
+        return self._next
+
+    def since(self, position: int) -> list[Token]:
+        """The tokens consumed since a position."""
+        return self._tokens[position : self._next]
 
     def take(self) -> Token | None:
         """The next token, None at the end."""

@@ -99,7 +99,7 @@ def _load_client_certificate(context: ssl.SSLContext, cert: str, key: str | None
 _NAME_HINT = (
     "set `host` in the spec to a name in the certificate, or ssl-verify-host to false if the CA is this server's own"
 )
-_VERIFY_HINTS = {
+_VERIFY_HINTS: dict[int | None, str] = {
     9: "the certificate is not valid yet: compare the clocks of both machines",
     10: "renew the server's certificate; if it should not have expired, compare the clocks of both machines",
     62: _NAME_HINT,
@@ -122,7 +122,7 @@ def tls_trouble(error: BaseException) -> tuple[str, str] | None:
         if isinstance(cause, ssl.SSLCertVerificationError):
             what = getattr(cause, "verify_message", "") or str(cause)
             default = "security.ssl-ca must contain the CA that signed the server's certificate"
-            hint = _VERIFY_HINTS.get(getattr(cause, "verify_code", 0), default)
+            hint = _VERIFY_HINTS.get(getattr(cause, "verify_code", None), default)
             return f"the server's certificate was rejected: {what}", hint
         reason = cause.reason or "" if isinstance(cause, ssl.SSLError) else ""
         if "ALERT" in reason and any(word in reason for word in _CLIENT_REJECTED):

@@ -5,7 +5,7 @@ import re
 from functools import cache
 
 
-def matches(pattern: str, name: str, *, case_sensitive: bool = False) -> bool:
+def matches(pattern: str, name: str, *, case_sensitive: bool) -> bool:
     """Whether a name matches a pattern of the spec."""
     return _compiled(pattern, case_sensitive=case_sensitive).search(name) is not None
 

@@ -70,7 +70,7 @@ def parse_format_description(event: bytes, where: str = "binlog") -> FormatDescr
 
 def _check(event: bytes, where: str) -> None:
     covered = bytearray(event[:-CHECKSUM_SIZE])
-    covered[_FLAGS_AT] &= ~EventFlag.BINLOG_IN_USE & 0xFF
+    covered[_FLAGS_AT] &= ~int(EventFlag.BINLOG_IN_USE)
     if crc32(covered) != int.from_bytes(event[-CHECKSUM_SIZE:], "little"):
         raise CorruptBinlog(
             f"{where}: the format description event fails its checksum",

@@ -27,14 +27,10 @@ _XID = Struct("<IBB")
 
 
 class MariadbGtidFlag(IntFlag):
-    """Flags of MariaDB's GTID event."""
+    """Flags of MariaDB's GTID event that determine how it is read."""
 
     STANDALONE = 1
     GROUP_COMMIT_ID = 2
-    TRANSACTIONAL = 4
-    ALLOW_PARALLEL = 8
-    WAITED = 16
-    DDL = 32
     PREPARED_XA = 64
     COMPLETED_XA = 128
 

@@ -206,11 +206,8 @@ class _Writer:
         total = previous
         # The fixed values alone may already need wider offsets.
         widths = [width for width in _WIDTH_CODES if width >= variant.width_of(at)]
-        for width in widths[:-1]:
-            pack = self._pack(width, offsets, total)
-            self.lines.append(f"{'if' if width == widths[0] else 'elif'} {total} < {1 << 8 * width}: image = {pack}")
-        widest = f"image = {self._pack(widths[-1], offsets, total)}"
-        self.lines.append(f"else: {widest}" if len(widths) > 1 else widest)
+        choices = [f"{self._pack(width, offsets, total)} if {total} < {1 << 8 * width} else " for width in widths[:-1]]
+        self.lines.append(f"image = {''.join(choices)}{self._pack(widths[-1], offsets, total)}")
         parts = ["image", *(part for value in self.variable for part in value.parts)]
         joined = " + ".join(parts) if len(parts) <= _MOST_CONCATENATED else f"JOIN(({', '.join(parts)}))"
         self.lines.append(f"sink.append({joined})")

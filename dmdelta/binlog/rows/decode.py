@@ -77,9 +77,11 @@ class _Decoder:
         self._last_map = b""
         """The last table map, without its header: single-row statements repeat it."""
         self._offset = -1
-        self._row = 0
-        self._schema_row = -1
-        self._number = 0
+        self._row: int
+        self._schema_row: int
+        """Both restart at each offset."""
+        self._number: int
+        """Set with `_sharing`."""
         self._end_transaction()
 
     def _end_transaction(self) -> None:

@@ -17,7 +17,7 @@ _ENUMS = frozenset({WireType.ENUM, WireType.SET})
 
 
 class MetadataField(IntEnum):
-    """Kinds of optional metadata."""
+    """Kinds of optional metadata that are read."""
 
     SIGNEDNESS = 1
     DEFAULT_CHARSET = 2
@@ -25,13 +25,11 @@ class MetadataField(IntEnum):
     COLUMN_NAME = 4
     SET_STR_VALUE = 5
     ENUM_STR_VALUE = 6
-    GEOMETRY_TYPE = 7
     SIMPLE_PRIMARY_KEY = 8
     PRIMARY_KEY_WITH_PREFIX = 9
     ENUM_AND_SET_DEFAULT_CHARSET = 10
     ENUM_AND_SET_COLUMN_CHARSET = 11
     COLUMN_VISIBILITY = 12
-    VECTOR_DIMENSIONALITY = 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +42,6 @@ class TableMap:
         names: of the columns; empty if not in the event (row metadata MINIMAL).
         members: of each enum and set column, as bytes in the column's character set.
         primary_key: column numbers.
-        dimensions: of each vector column.
     """
 
     schema: str
@@ -57,8 +54,6 @@ class TableMap:
     members: dict[int, tuple[bytes, ...]] = field(default_factory=dict)
     primary_key: tuple[int, ...] = ()
     visible: tuple[bool, ...] | None = None
-    geometry_types: tuple[int, ...] = ()
-    dimensions: tuple[int, ...] = ()
 
 
 def table_names(event: bytes) -> tuple[str, str]:
@@ -123,8 +118,6 @@ def _parse(event: bytes, character: frozenset[WireType]) -> TableMap:
         members=optional.members,
         primary_key=tuple(optional.primary_key),
         visible=optional.visible,
-        geometry_types=tuple(optional.geometry_types),
-        dimensions=tuple(optional.dimensions),
     )
 
 
@@ -140,8 +133,6 @@ class _Optional:
         self.members: dict[int, tuple[bytes, ...]] = {}
         self.primary_key: list[int] = []
         self.visible: tuple[bool, ...] | None = None
-        self.geometry_types: list[int] = []
-        self.dimensions: list[int] = []
 
     def parse(self, block: bytes) -> None:
         at = 0
@@ -185,11 +176,8 @@ class _Optional:
             self.primary_key = _integers(value)[::2]
         elif kind == MetadataField.COLUMN_VISIBILITY:
             self.visible = _high_bits(value, len(self._columns))
-        elif kind == MetadataField.GEOMETRY_TYPE:
-            self.geometry_types = _integers(value)
-        elif kind == MetadataField.VECTOR_DIMENSIONALITY:
-            self.dimensions = _integers(value)
-        # Other fields are of newer servers; MySQL's own replicas ignore unknown fields here.
+        # Other fields change no value (types of geometries, dimensions of vectors) or are of newer servers; MySQL's own
+        # replicas ignore unknown fields here.
 
     def _of(self, kinds: frozenset[WireType]) -> list[int]:
         return [number for number, column in enumerate(self._columns) if column.type in kinds]

@@ -79,17 +79,19 @@ _UCA14 = 2048
 _NOPAD = 1024
 
 
-def _by_id() -> dict[int, str]:
-    names = {63: "binary"}
-    for charset, text in {**_NAMES, "utf8mb4": f"{_NAMES['utf8mb4']} {_NEW}"}.items():
-        words = text.split()
-        names.update({int(number): f"{charset}_{rest}" for number, rest in zip(words[::2], words[1::2], strict=True)})
-    for charset, first in _BLOCKS.items():
-        names.update({first + number: f"{charset}_{language}_ci" for number, language in enumerate(_LANGUAGES)})
-    return names
-
-
-_BY_ID = _by_id()
+_BY_ID = {
+    63: "binary",
+    **{
+        int(number): f"{charset}_{rest}"
+        for charset, text in (*_NAMES.items(), ("utf8mb4", _NEW))
+        for number, rest in zip(text.split()[::2], text.split()[1::2], strict=True)
+    },
+    **{
+        first + number: f"{charset}_{language}_ci"
+        for charset, first in _BLOCKS.items()
+        for number, language in enumerate(_LANGUAGES)
+    },
+}
 
 
 def collation_name(collation: int) -> str | None:

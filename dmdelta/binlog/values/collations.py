@@ -55,16 +55,12 @@ _IDS: dict[str, tuple[int | tuple[int, int], ...]] = {
 }
 
 
-def _by_id() -> dict[int, str]:
-    charsets: dict[int, str] = {}
-    for charset, ids in _IDS.items():
-        for entry in ids:
-            first, last = (entry, entry) if isinstance(entry, int) else entry
-            charsets.update(dict.fromkeys(range(first, last + 1), charset))
-    return charsets
-
-
-_CHARSETS = _by_id()
+_CHARSETS = {
+    collation: charset
+    for charset, ids in _IDS.items()
+    for entry in ids
+    for collation in ((entry,) if isinstance(entry, int) else range(entry[0], entry[1] + 1))
+}
 
 
 def charset_of(collation: int) -> str:
@@ -74,7 +70,7 @@ def charset_of(collation: int) -> str:
         UnsupportedEvent: an unknown ID.
     """
     charset = _CHARSETS.get(collation)
-    if charset is None and _NOPAD < collation < _NOPAD_END:
+    if charset is None and collation < _NOPAD_END:
         charset = _CHARSETS.get(collation - _NOPAD)
     if charset is None:
         raise UnsupportedEvent(f"collation {collation} is unknown", hint="report this to the project")

@@ -4,6 +4,7 @@ Format: mysql/binlog/event/rows_event.h, "Table_map_event column types"; the tex
 codes and differ by metadata and character set.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -128,16 +129,14 @@ BLOB_NAMES = {
 """By length-prefix size: the binary and the text type."""
 
 
-_LENGTHS = {
-    WireType.STRING: range(1024),
-    WireType.VAR_STRING: range(1024),
+_LENGTHS: dict[WireType, Sequence[int]] = {
     WireType.ENUM: range(1, 3),
     WireType.SET: range(1, 9),
     WireType.BIT: range(1, 65),
     WireType.VARCHAR_COMPRESSED: range(0x10000),
     **dict.fromkeys((WireType.BLOB, WireType.BLOB_COMPRESSED), range(1, 5)),
     # These codes are not used in a log: there a BLOB's length distinguishes the types.
-    **dict.fromkeys((WireType.TINY_BLOB, WireType.MEDIUM_BLOB, WireType.LONG_BLOB), range(0)),
+    **dict.fromkeys((WireType.TINY_BLOB, WireType.MEDIUM_BLOB, WireType.LONG_BLOB), ()),
     **dict.fromkeys((WireType.JSON, WireType.GEOMETRY, WireType.VECTOR), range(1, 5)),
 }
 """The valid lengths of types whose layout depends on it."""
@@ -201,7 +200,7 @@ def parse_columns(types: bytes, metadata: bytes) -> tuple[WireColumn, ...]:
 def _check(column: WireColumn) -> None:
     """Check the layout: invalid metadata would make the decoder read the wrong bytes."""
     if column.type == WireType.NEWDECIMAL:
-        fits = 0 <= column.scale <= column.precision and 0 < column.precision <= MOST_DIGITS
+        fits = column.scale <= column.precision and column.precision in range(1, MOST_DIGITS + 1)
     else:
         fits = column.length in _LENGTHS.get(column.type, (column.length,)) and column.precision <= _MOST_FRACTION
     if not fits:
@@ -212,12 +211,12 @@ def _column(kind: WireType, raw: bytes) -> WireColumn:
     if kind in _STRINGS:
         return _string(raw[0], raw[1])
     if kind == WireType.NEWDECIMAL:
-        return WireColumn(kind, 0, raw[0], raw[1])
+        return WireColumn(kind, precision=raw[0], scale=raw[1])
     if kind == WireType.BIT:
         return WireColumn(kind, raw[0] + 8 * raw[1])
-    if kind in (WireType.TIME2, WireType.DATETIME2, WireType.TIMESTAMP2):
-        return WireColumn(kind, 0, raw[0])
     length = int.from_bytes(raw, "little")
+    if kind in (WireType.TIME2, WireType.DATETIME2, WireType.TIMESTAMP2):
+        return WireColumn(kind, precision=length)
     if kind == WireType.VARCHAR_COMPRESSED:
         # It includes the byte that marks a value as compressed.
         return WireColumn(kind, length - 1)
@@ -228,11 +227,7 @@ def _string(first: int, second: int) -> WireColumn:
     """The two bytes hold the real type and the length, whose bits 8 and 9 are stored, inverted, in the type (bug
     37426).
     """
-    if first & 0x30 != 0x30:
-        kind, length = first | 0x30, second | (((first & 0x30) ^ 0x30) << 4)
-    else:
-        kind, length = first, second
-    real = WireType(kind)
+    real = WireType(first | 0x30)
     if real not in _STRINGS:
         raise ValueError(f"a string column has the type {real.name}")
-    return WireColumn(real, length)
+    return WireColumn(real, second | (~first & 0x30) << 4)

@@ -5,8 +5,10 @@ and 4 in large ones; small numbers and literals are stored in place of the offse
 """
 
 from base64 import encodebytes
+from collections.abc import Callable
 from struct import Struct
 from struct import error as StructError  # noqa: N812 - a class
+from typing import Any
 
 from dmdelta.binlog.values import temporal, variant
 from dmdelta.binlog.values.column_types import WireType
@@ -21,8 +23,8 @@ _LITERALS = {0: variant_types.NULL, 1: variant_types.TRUE, 2: variant_types.FALS
 _I16, _U16, _I32, _U32, _I64, _U64, _F64 = (Struct("<" + code).unpack_from for code in "hHiIqQd")
 _INT64_MAX = (1 << 63) - 1
 _MICROS = 6
-_LENGTH_BITS = 35
-"""Bits of the longest length: five bytes with seven bits each."""
+_LENGTH_SIZE = 5
+"""Bytes of the longest length."""
 _GROWTH = 8
 """Maximum growth of a document; damaged documents with overlapping values could otherwise grow without bounds."""
 
@@ -64,9 +66,10 @@ def value(kind: int, at: int, data: bytes, keys: KeyDictionary) -> bytes:
         return variant.array_piece(_values(elements(data, at, large=kind == LARGE_ARRAY), data, keys))
     if kind == OPAQUE:
         size, begin = var_length(data, at + 1)
-        if begin + size > len(data):
+        content = data[begin : begin + size]
+        if len(content) < size:
             raise IndexError("an opaque value is truncated")
-        return _opaque(data[at], data[begin : begin + size])
+        return _opaque(data[at], content)
     return _scalar(kind, data, at)
 
 
@@ -86,36 +89,37 @@ def _values(entries: list["Entry"], data: bytes, keys: KeyDictionary) -> list[by
 def _scalar(kind: int, data: bytes, at: int) -> bytes:
     if kind == LITERAL and data[at] in _LITERALS:
         return _LITERALS[data[at]]
-    if kind == INT16:
-        return variant.int16_piece(_I16(data, at)[0])
-    if kind == UINT16:
-        return variant.int32_piece(_U16(data, at)[0])
-    if kind == INT32:
-        return variant.int32_piece(_I32(data, at)[0])
-    if kind == UINT32:
-        return variant.int64_piece(_U32(data, at)[0])
-    if kind == INT64:
-        return variant.int64_piece(_I64(data, at)[0])
-    if kind == UINT64:
-        number = _U64(data, at)[0]
-        return variant.int64_piece(number) if number <= _INT64_MAX else variant.uint64_piece(number)
-    if kind == DOUBLE:
-        return variant.double_piece(_F64(data, at)[0])
-    raise IndexError(f"unknown JSON type {kind}")
+    if kind not in _NUMBERS:
+        raise IndexError(f"unknown JSON type {kind}")
+    unpack, piece = _NUMBERS[kind]
+    return piece(*unpack(data, at))
+
+
+def _uint64(number: int) -> bytes:
+    return variant.int64_piece(number) if number <= _INT64_MAX else variant.uint64_piece(number)
+
+
+_NUMBERS: dict[int, tuple[Callable[[bytes, int], tuple[Any, ...]], Callable[..., bytes]]] = {
+    INT16: (_I16, variant.int16_piece),
+    UINT16: (_U16, variant.int32_piece),
+    INT32: (_I32, variant.int32_piece),
+    UINT32: (_U32, variant.int64_piece),
+    INT64: (_I64, variant.int64_piece),
+    UINT64: (_U64, _uint64),
+    DOUBLE: (_F64, variant.double_piece),
+}
+"""How a number is read, and its VARIANT value."""
 
 
 def var_length(data: bytes, at: int) -> tuple[int, int]:
     """A length with 7 bits per byte, lowest first: (length, the offset after it)."""
-    value, shift = 0, 0
-    while True:
-        byte = data[at]
-        value |= (byte & 0x7F) << shift
-        at += 1
+    value = 0
+    for place in range(_LENGTH_SIZE):
+        byte = data[at + place]
+        value |= (byte & 0x7F) << 7 * place
         if byte < 0x80:
-            return value, at
-        shift += 7
-        if shift >= _LENGTH_BITS:
-            raise IndexError("a length is too long")
+            return value, at + place + 1
+    raise IndexError("a length is too long")
 
 
 def inlined(kind: int, *, large: bool) -> bool:
@@ -131,24 +135,25 @@ def _entry(data: bytes, base: int, place: int, *, large: bool) -> Entry:
     kind = data[place]
     if inlined(kind, large=large):
         return kind, place + 1
-    return kind, base + (_U32 if large else _U16)(data, place + 1)[0]
+    (offset,) = (_U32 if large else _U16)(data, place + 1)
+    return kind, base + offset
 
 
 def members(data: bytes, at: int, *, large: bool) -> list[tuple[bytes, Entry]]:
     """The names and values of the object at `at`, in byte order of the names."""
     width = 4 if large else 2
     unpack = _U32 if large else _U16
-    count = unpack(data, at)[0]
+    (count,) = unpack(data, at)
     key_entry = at + 2 * width
     value_entry = key_entry + count * (width + 2)
     pairs: list[tuple[bytes, Entry]] = []
     for number in range(count):
         place = key_entry + number * (width + 2)
-        begin = at + unpack(data, place)[0]
-        end = begin + _U16(data, place + width)[0]
+        (offset,), (size,) = unpack(data, place), _U16(data, place + width)
+        end = at + offset + size
         if end > len(data):
             raise IndexError("a name is truncated")
-        name = data[begin:end]
+        name = data[end - size : end]
         pairs.append((name, _entry(data, at, value_entry + number * (width + 1), large=large)))
     pairs.sort()
     if len(dict(pairs)) < count:
@@ -159,7 +164,7 @@ def members(data: bytes, at: int, *, large: bool) -> list[tuple[bytes, Entry]]:
 def elements(data: bytes, at: int, *, large: bool) -> list[Entry]:
     """The values of the array at `at`."""
     width = 4 if large else 2
-    count = (_U32 if large else _U16)(data, at)[0]
+    (count,) = (_U32 if large else _U16)(data, at)
     first = at + 2 * width
     return [_entry(data, at, first + number * (width + 1), large=large) for number in range(count)]
 
@@ -168,7 +173,8 @@ def _opaque(kind: int, data: bytes) -> bytes:
     if kind == WireType.NEWDECIMAL:
         return _decimal(data)
     if kind in (WireType.DATE, WireType.DATETIME, WireType.TIMESTAMP, WireType.TIME):
-        return _temporal(kind, _I64(data, 0)[0])
+        (packed,) = _I64(data)
+        return _temporal(kind, packed)
     text = encodebytes(data).rstrip(b"\n")
     return variant.string_piece(b"base64:type%d:%b" % (kind, text))
 

@@ -60,9 +60,9 @@ def _eucjpms(code: bytes) -> str:
     defined = _user_defined(code)
     if defined is not None:
         return defined
-    if code[0] == 0x8E:
-        return code[1:].decode("cp932")
     if len(code) == 2:
+        if code[0] == 0x8E:
+            return code[1:].decode("cp932")
         row, column = code[0] - _FIRST, code[1] - _FIRST
         lead = (row >> 1) + (0x81 if row < 62 else 0xC1)
         trail = column + 0x9F if row & 1 else column + 0x40 + (column >= 0x3F)

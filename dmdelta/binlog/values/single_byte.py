@@ -8,17 +8,6 @@ _ASCII = "".join(map(chr, range(0x80)))
 _C1 = "".join(map(chr, range(0x80, 0xA0)))
 
 
-def _latin1() -> str:
-    """cp1252 with its five undefined codes as C1 controls."""
-    high = (bytes((code,)).decode("cp1252", "ignore") or chr(code) for code in range(0x80, 0xA0))
-    return _ASCII + "".join(high) + "".join(map(chr, range(0xA0, 0x100)))
-
-
-def _patched(codec: str, changes: dict[int, str]) -> str:
-    """One of Python's codecs with other characters for some bytes."""
-    return "".join(changes.get(code) or bytes((code,)).decode(codec, "ignore") or "\ufffe" for code in range(256))
-
-
 _ARMSCII8 = (
     _ASCII
     + _C1
@@ -51,19 +40,26 @@ _KEYBCS2 = _ASCII + (
     "╝╜╛┐└┴┬├─┼╞╟╚╔╩╦╠═╬╧╨╤╥╙╘╒╓╫╪┘┌█▄▌▐▀αßΓπΣσµτΦΘΩδ∞φε∩≡±≥≤⌠⌡÷≈"
     "°∙·√ⁿ²■\xa0"
 )
-_SWE7 = _ASCII.translate(dict(zip(map(ord, "@[\\]^`{|}~\x7f"), "ÉÄÖÅÜéäöåü\ufffe", strict=True))) + "\ufffe" * 128
+_SWE7 = _ASCII.translate(str.maketrans("@[\\]^`{|}~\x7f", "ÉÄÖÅÜéäöåü\ufffe")) + "\ufffe" * 128
+_PATCHED: dict[str, tuple[str, dict[int, str]]] = {
+    "latin1": ("cp1252", {code: chr(code) for code in (0x81, 0x8D, 0x8F, 0x90, 0x9D)}),
+    "cp866": ("cp866", {0xFC: "ⁿ", 0xFD: "²"}),
+    "greek": ("iso8859_7", {0xA1: "ʽ", 0xA2: "ʼ"}),
+    "hebrew": ("iso8859_8", {0xAF: "‾"}),
+    "koi8u": ("koi8_u", {0x95: "•"}),
+}
+"""One of Python's codecs with other characters for some bytes."""
 
 TABLES: dict[str, str] = {
-    "latin1": _latin1(),
     "armscii8": _ARMSCII8,
     "dec8": _DEC8,
     "hp8": _HP8,
     "geostd8": _GEOSTD8,
     "keybcs2": _KEYBCS2,
     "swe7": _SWE7,
-    "cp866": _patched("cp866", {0xFC: "ⁿ", 0xFD: "²"}),
-    "greek": _patched("iso8859_7", {0xA1: "ʽ", 0xA2: "ʼ"}),
-    "hebrew": _patched("iso8859_8", {0xAF: "‾"}),
-    "koi8u": _patched("koi8_u", {0x95: "•"}),
+    **{
+        charset: "".join(changes.get(code) or bytes((code,)).decode(codec, "ignore") or "\ufffe" for code in range(256))
+        for charset, (codec, changes) in _PATCHED.items()
+    },
 }
 """By MySQL's name of the character set."""

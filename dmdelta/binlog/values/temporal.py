@@ -23,7 +23,8 @@ def fraction_size(precision: int) -> int:
 
 def fraction_micros(raw: int, precision: int) -> int:
     """Stored fraction to microseconds: one byte holds hundredths, two ten-thousandths, three microseconds."""
-    return int(raw * (1, 10_000, 100, 1)[fraction_size(precision)])
+    # Without a fraction the number is 0, whatever it is multiplied by.
+    return int(raw * (10_000, 100, 1)[fraction_size(precision) - 1])
 
 
 def fraction_text(micros: int, precision: int) -> str:
@@ -108,14 +109,13 @@ def timestamp2_of(precision: int) -> Convert:
 
 def time2_of(precision: int) -> Convert:
     """TIME(precision): 3 bytes big endian around 0x800000, then the fraction; negated as a whole."""
-    size = fraction_size(precision)
-    middle = 0x800000 << (8 * size)
-    mask = (1 << (8 * size)) - 1
+    second = 1 << (8 * fraction_size(precision))
+    middle = 0x800000 * second
 
     def convert(raw: bytes) -> bytes:
         signed = int.from_bytes(raw, "big") - middle
-        value = abs(signed)
-        return time_value(value >> (8 * size), fraction_micros(value & mask, precision), precision, negative=signed < 0)
+        packed, fraction = divmod(abs(signed), second)
+        return time_value(packed, fraction_micros(fraction, precision), precision, negative=signed < 0)
 
     return convert
 

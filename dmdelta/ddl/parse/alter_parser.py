@@ -77,7 +77,7 @@ def _without_partitioning(tokens: list[Token]) -> list[Token]:
 
 
 def _manages_partitions(part: list[Token]) -> bool:
-    words = [token.keyword for token in part[:3]]
+    words = [token.keyword for token in part]
     if words[:1] == ["CONVERT"]:
         return words[1:2] in (["PARTITION"], ["TABLE"])
     return words[1:2] == ["PARTITION"] and words[0] in _PARTITION_VERBS.split("|")

@@ -10,7 +10,7 @@ from dmdelta.ddl.types.type_words import charset_named, in_charset, parse_type
 from dmdelta.model.schema import Column
 
 _NUMBER = re.compile(r"[-+]?\d+(\.\d*)?([eE][-+]?\d+)?")
-_TAKE_ONE = ("COMMENT", "COLUMN_FORMAT", "STORAGE", "SRID")
+_TAKE_ONE = ("COMMENT", "COLUMN_FORMAT", "STORAGE", "SRID", "CONSTRAINT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Definition:
 
     name: str
     column: Column
-    length: int = 0
+    length: int
     follows: str | None = None
     default: str | None = None
     null_default: bool = False
@@ -114,8 +114,6 @@ def _parse_other(cursor: Cursor, clauses: dict[str, Any]) -> None:
         clauses["charset"] = (charset_named(token.text) if token else None) or clauses.get("charset")
     elif word := cursor.accept_any("ASCII", "UNICODE", "BYTE"):
         clauses["charset"] = {"ASCII": "latin1", "UNICODE": "ucs2", "BYTE": "binary"}[word]
-    elif cursor.accept("CONSTRAINT"):
-        _ = cursor.peek() != "CHECK" and cursor.take()
     elif cursor.accept_any(*_TAKE_ONE):
         cursor.accept("=")
         cursor.take()
@@ -124,13 +122,10 @@ def _parse_other(cursor: Cursor, clauses: dict[str, Any]) -> None:
 
 
 def _parse_event(cursor: Cursor) -> None:
-    """Consume what follows ON: `UPDATE CURRENT_TIMESTAMP(6)`, `DELETE SET NULL`."""
+    """Consume what follows ON: `UPDATE CURRENT_TIMESTAMP`, `DELETE SET NULL`; a parenthesis is the next clause."""
     cursor.take()
-    if cursor.accept_any("SET", "NO"):
-        cursor.take()
-    else:
-        cursor.take()
-        cursor.parenthesized()
+    cursor.accept_any("SET", "NO")
+    cursor.take()
 
 
 def _parse_default(cursor: Cursor, clauses: dict[str, Any]) -> None:

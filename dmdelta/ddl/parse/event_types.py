@@ -6,6 +6,7 @@ increment` or `drop unique key`. Source: pingcap/tiflow, dm/syncer/ddl.go.
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from dmdelta.ddl.parse.modified_column import modify_event
 from dmdelta.ddl.parse.statements import statement_cursor
@@ -146,8 +147,7 @@ def _options(tokens: list[Token]) -> Iterator[str]:
     """Table options, which may follow each other without commas; a character set precedes its collation."""
     words = [token.keyword for token in tokens if token.kind is not Kind.STRING]
     events: set[str] = set()
-    for number, word in enumerate(words):
-        following = words[number + 1] if number + 1 < len(words) else ""
+    for word, following in pairwise([*words, ""]):
         if word == "CHARSET" or (word, following) == ("CHARACTER", "SET"):
             events.add("modify charset")
         elif word == "COLLATE":

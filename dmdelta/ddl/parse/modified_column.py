@@ -18,9 +18,9 @@ class _NewColumn:
     """The column that MODIFY defines; `charset` is the one in the statement, `placed` means FIRST or AFTER."""
 
     column: Column
-    charset: str | None = None
-    collates: bool = False
-    placed: bool = False
+    charset: str | None
+    collates: bool
+    placed: bool
 
 
 def modify_event(cursor: Cursor, before: TableSchema | None, *, renames: bool) -> str:

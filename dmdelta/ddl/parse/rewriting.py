@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from dmdelta.ddl.parse.statements import statement_cursor
-from dmdelta.ddl.tokens import Cursor, Kind, Token, split_at_commas, tokenize
+from dmdelta.ddl.tokens import Cursor, Token, split_at_commas, tokenize
 from dmdelta.model.schema import TableName
 
 _NOT_A_NAME = ("INDEX", "KEY", "COLUMN")
@@ -57,7 +57,7 @@ def _body(sql: str) -> str:
     tokens = tokenize(sql)
     if [token.keyword for token in tokens[-2:]] == ["START", "TRANSACTION"]:
         return sql[: tokens[-2].begin].rstrip()
-    if [token.keyword for token in tokens[:2]] != ["SET", "STATEMENT"]:
+    if not Cursor(tokens).accept("SET", "STATEMENT"):
         return sql
     marks = [token for token in tokens if token.keyword == "FOR"]
     return sql[marks[0].end :].lstrip() if marks else sql
@@ -74,32 +74,22 @@ class _Reader:
         """Consume a table name."""
         cursor = cursor or self.cursor
         _if_exists(cursor)
-        span = _span(cursor)
+        start = cursor.position
         name = cursor.table_name(self._names.default_schema)
-        if name is not None and span is not None:
-            yield _Place(*span, quoted_name(*self._names.table(name)))
+        if name is not None:
+            yield _replaced(cursor.since(start), quoted_name(*self._names.table(name)))
 
     def database(self) -> Iterator[_Place]:
         """Consume a database name."""
         _if_exists(self.cursor)
-        span = _span(self.cursor)
+        start = self.cursor.position
         name = self.cursor.identifier()
-        if name is not None and span is not None:
-            yield _Place(*span, quoted_name(self._names.database(name)))
+        if name is not None:
+            yield _replaced(self.cursor.since(start), quoted_name(self._names.database(name)))
 
 
-def _span(cursor: Cursor) -> tuple[int, int] | None:
-    """The text range of the next name: `table`, `schema.table` or `.table`."""
-    tokens: list[Token] = []
-    ahead = list(cursor.ahead(4))
-    if ahead[:1] and ahead[0].keyword == ".":
-        tokens.append(ahead.pop(0))
-    if not ahead or ahead[0].kind is Kind.MARK:
-        return None
-    tokens.append(ahead[0])
-    if len(ahead) > 2 and ahead[1].keyword == "." and ahead[2].kind is not Kind.MARK:
-        tokens.append(ahead[2])
-    return tokens[0].begin, tokens[-1].end
+def _replaced(name: Sequence[Token], text: str) -> _Place:
+    return _Place(name[0].begin, name[-1].end, text)
 
 
 def _places(reader: _Reader) -> Iterator[_Place]:

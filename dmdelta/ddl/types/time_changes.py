@@ -1,5 +1,7 @@
 """How dates and times change when their column gets another type."""
 
+from decimal import Decimal
+
 from dmdelta.ddl.types.outcome import SAME, Conversion, kept, rewrite, stop
 from dmdelta.ddl.types.text_changes import cut
 from dmdelta.model.schema import Column
@@ -44,7 +46,7 @@ def time_change(old: Column, new: Column, *, cuts: bool) -> Conversion:
 
 def _cut(digits: int, value: str) -> str:
     """SQL: a timestamp with fewer fractional digits."""
-    unit = f"CAST('{10.0**-digits:.{digits}f}' AS DECIMAL(8,6))"
+    unit = f"CAST('{Decimal(1).scaleb(-digits):f}' AS DECIMAL(8,6))"
     return f"{value} - make_dt_interval(0, 0, 0, extract(SECOND FROM {value}) % {unit})"
 
 

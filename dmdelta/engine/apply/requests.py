@@ -138,7 +138,7 @@ def plan_version(applied: int | None, batch: int) -> tuple[int, bool]:
         applied: the transaction version of the table's newest own commit; None: unknown.
         batch: the landing batch that ends where the request ends.
     """
-    unfinished = (applied + 1) >> STEP_BITS if applied is not None else 0
+    unfinished = (applied + 1) >> STEP_BITS if applied is not None else batch
     return (unfinished, False) if unfinished > batch else (batch, True)
 
 

@@ -84,7 +84,7 @@ def update_structure(spec: TaskSpec, source_id: str | None, table: TableName, st
         LakehouseError: it cannot be recorded.
     """
     source = named_source(spec, source_id)
-    flavor = flavor_of_source(spec, source)
+    flavor = flavor_of_source(source)
     task = open_task(spec, writing=False, beside_run=True)
     history, end = _history(task, source), _end(task, source)
     known = structures_at(history.rows(), end, Structures())

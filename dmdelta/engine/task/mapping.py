@@ -66,18 +66,18 @@ def start_of(meta: MetaConfig | None) -> Start:
     return StartAfter(meta.binlog_gtid or "")
 
 
-def flavor_of_source(spec: TaskSpec, source: SourceConfig) -> Flavor:
+def flavor_of_source(source: SourceConfig) -> Flavor:
     """The flavor of a source's log; its server is queried if the spec does not set it.
 
     Raises:
         SourceError, SourceUnavailable: the server does not answer.
     """
-    task = relay_task(spec, source, until_caught_up=True)
     if source.flavor is not None:
         return source.flavor
-    if task.endpoint is None:
-        return archive_flavor(Path(task.binlog_dir or ""))
-    with open_connection(task.endpoint, FIRST_TRY) as connection:
+    endpoint = endpoint_of(source)
+    if endpoint is None:
+        return archive_flavor(Path(source.binlog_dir or ""))
+    with open_connection(endpoint, FIRST_TRY) as connection:
         return server_identity(connection).flavor
 
 

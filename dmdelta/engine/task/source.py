@@ -128,7 +128,7 @@ def source_of_task(task: Task, config: SourceConfig) -> TaskSource:
         SourceError, SourceUnavailable: the spec does not set the flavor, and the server does not answer.
         LakehouseError: dm_meta cannot be read.
     """
-    flavor = flavor_of_source(task.spec, config)
+    flavor = flavor_of_source(config)
     operators = read_operators(task.spark, task.lakehouse, task.spec.name, config.source_id)
     context = task.silver_context(config.source_id, flavor, operators, Coordination())
     return TaskSource(task, config, task.landing_source(config.source_id, flavor), context)

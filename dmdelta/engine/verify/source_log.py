@@ -89,7 +89,7 @@ def find_log(spec: TaskSpec, source: SourceConfig, epoch: int) -> SourceLog:
     relay = _relay_parts(folder, source.source_id)
     endpoint = endpoint_of(source)
     if endpoint is None:
-        return SourceLog(flavor_of_source(spec, source), [*_archive_parts(source, epoch), *relay])
+        return SourceLog(flavor_of_source(source), [*_archive_parts(source, epoch), *relay])
     uuids = {_uuid(part) for part in relay if part.begin.epoch == epoch}
     try:
         flavor, uuid, parts = _server_parts(endpoint, epoch)
@@ -144,7 +144,6 @@ def plan_parts(begin: Position, end: Position, available: Sequence[LogPart]) -> 
 
     Each position is read from the first of `available` that has it. A part's `begin` and `end` are within the range.
     """
-    available = [part for part in available if part.begin.epoch == begin.epoch]
     ends = {part.end for part in available}
     parts: list[LogPart] = []
     at = begin
@@ -155,7 +154,7 @@ def plan_parts(begin: Position, end: Position, available: Sequence[LogPart]) -> 
             parts.append(replace(part, begin=at, end=upto))
             at = upto
             continue
-        following = min((part.begin for part in available if at < part.begin < end), default=end)
+        following = min([end, *(part.begin for part in available if part.begin > at)])
         if at not in ends or not opens_next_file(at, following):
             parts.append(LogPart(Origin.NONE, at, following))
         at = following

@@ -19,6 +19,11 @@ from dmdelta.rules.expressions.values import (
 )
 
 _TEMPORAL = (Kind.DATE, Kind.DATETIME, Kind.TIME)
+_FORMS = {
+    **{frozenset({kind}): "{}" for kind in (Kind.BYTES, *_TEMPORAL)},
+    frozenset({Kind.DATE, Kind.DATETIME}): "CAST({} AS TIMESTAMP_NTZ)",
+}
+"""How values of one kind, or of two different kinds, are compared."""
 _WHOLE = re.compile(r"-?\d{1,15}")
 _NUMERIC = re.compile(r"\s*[-+]?[\d.]")
 _YEARS = range(1901, 2156)
@@ -50,18 +55,15 @@ def compare(left: Value, operator: str, right: Value, part: str) -> Value:
 
 
 def _compared(left: Value, operator: str, right: Value, part: str) -> str:
-    kinds = {left.kind, right.kind}
-    if kinds <= set(NUMBERS):
+    if left.kind in NUMBERS and right.kind in NUMBERS:
         return _numbers(left, operator, right)
-    if kinds == {Kind.TEXT}:
+    if left.kind is right.kind is Kind.TEXT:
         return _texts(left, operator, right, part)
-    if kinds in ({Kind.BYTES}, {Kind.TIME}, {Kind.DATE}, {Kind.DATETIME}):
-        return f"({left.sql} {operator} {right.sql})"
-    if kinds == {Kind.DATE, Kind.DATETIME}:
-        first, second = (f"CAST({value.sql} AS TIMESTAMP_NTZ)" for value in (left, right))
-        return f"({first} {operator} {second})"
-    names = " with ".join(value.kind.value for value in (left, right))
-    raise Refusal(part, f"{names}: MySQL compares them by converting both to numbers or text")
+    form = _FORMS.get(frozenset({left.kind, right.kind}))
+    if form is None:
+        names = " with ".join(value.kind.value for value in (left, right))
+        raise Refusal(part, f"{names}: MySQL compares them by converting both to numbers or text")
+    return f"({form.format(left.sql)} {operator} {form.format(right.sql)})"
 
 
 def _numbers(left: Value, operator: str, right: Value) -> str:

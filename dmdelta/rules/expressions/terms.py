@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from datetime import date, datetime
+from datetime import datetime
 
 from sqlglot import exp
 
@@ -18,7 +18,6 @@ _DATE = re.compile(r"(\d{4}-\d\d-\d\d)")
 _DATETIME = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(\.\d{1,6})?")
 _TIME = re.compile(r"(-?)(\d{1,3}):([0-5]\d):([0-5]\d)(\.\d{1,6})?")
 _NUMBER = re.compile(r"(\d+)(?:\.(\d*))?")
-_SECONDS = 6
 
 
 def column_value(node: exp.Column, schema: TableSchema, column_sql: ColumnSql) -> Value:
@@ -59,7 +58,7 @@ def _of_type(column: Column, sql: str, text: str) -> Value:
         # The session's time zone is UTC, and so is that of literals compared with a TIMESTAMP, as in DM.
         return Value(Kind.DATETIME, sql if kind == "datetime" else f"CAST({sql} AS TIMESTAMP_NTZ)", text)
     if kind == "time":
-        return Value(Kind.TIME, _seconds(sql), text, 7, _SECONDS)
+        return Value(Kind.TIME, _seconds(sql), text)
     return Value(Kind.OTHER, sql, text)
 
 
@@ -95,7 +94,7 @@ def temporal_literal(value: Value, kind: Kind) -> Value:
     if kind is Kind.TIME and (match := _TIME.fullmatch(content)):
         seconds = int(match[2]) * 3600 + int(match[3]) * 60 + int(match[4])
         sql = f"CAST('{match[1]}{seconds}{match[5] or ''}' AS DECIMAL(13,6))"
-        return Value(Kind.TIME, sql, value.text, 7, _SECONDS)
+        return Value(Kind.TIME, sql, value.text)
     if kind is not Kind.TIME and (match := _DATE.fullmatch(content)) and _is_date(content):
         return Value(Kind.DATE, f"DATE'{content}'", value.text)
     if kind is not Kind.TIME and (match := _DATETIME.fullmatch(content)) and _is_date(f"{match[1]} {match[2]}"):
@@ -106,6 +105,7 @@ def temporal_literal(value: Value, kind: Kind) -> Value:
 
 def _is_date(text: str) -> bool:
     try:
-        return (date if len(text) == 10 else datetime).fromisoformat(text).year > 0
+        datetime.fromisoformat(text)
     except ValueError:
         return False
+    return True

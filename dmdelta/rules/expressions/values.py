@@ -111,9 +111,8 @@ def common_kind(values: Sequence[Value]) -> list[Value]:
     """
     not_null = [value for value in values if value.kind is not Kind.NULL]
     kinds = {value.kind for value in not_null}
-    if kinds <= {Kind.TRUTH, Kind.EXACT} and kinds != {Kind.TRUTH}:
-        numbers = [exact(value) for value in not_null]
-        digits, scale = common_digits(numbers) if numbers else (1, 0)
+    if Kind.EXACT in kinds and kinds <= {Kind.TRUTH, Kind.EXACT}:
+        digits, scale = common_digits([exact(value) for value in not_null])
         kind = f"DECIMAL({digits + scale},{scale})"
         return [
             value
@@ -123,12 +122,12 @@ def common_kind(values: Sequence[Value]) -> list[Value]:
             )
             for value in values
         ]
-    if kinds <= set(NUMBERS) and Kind.DOUBLE in kinds:
+    if Kind.DOUBLE in kinds and kinds <= set(NUMBERS):
         return [value if value.kind is Kind.NULL else double(value) for value in values]
     if len(kinds) > 1:
         names = " and ".join(sorted(kind.value for kind in kinds))
         raise Refusal(not_null[-1].text, f"{names} in one expression: MySQL converts them to text")
-    if kinds == {Kind.TEXT}:
+    if Kind.TEXT in kinds:
         collation, charset = common_collation(not_null)
         return [
             value if value.kind is Kind.NULL else replace(value, collation=collation, charset=charset, literal=None)

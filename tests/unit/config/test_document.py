@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dmdelta.config import load_spec
-from dmdelta.config.document import read_document
+from dmdelta.config.document import MOST_VALUES, read_document
 from dmdelta.config.loading import load_suite
 from dmdelta.errors import ConfigError
 from dmdelta.model.tls import password_bytes
@@ -64,6 +64,20 @@ def test_a_tag_constructs_nothing(tmp_path, load, tag):
 def test_aliases_cannot_expand_without_limit(tmp_path, text):
     """Neither 2^60 values nor a value that contains itself; the error names the file."""
     assert "task.yml: its aliases" in refused(tmp_path / "task.yml", text)
+
+
+@pytest.mark.parametrize(("extra", "fits"), [("", True), ("c", False)])
+def test_a_file_may_have_as_many_values_as_the_limit(tmp_path, extra, fits):
+    """Keys, lists and mappings count as values, an alias as often as it is used."""
+    path = tmp_path / "task.yml"
+    ones, uses = 640, 155
+    path.write_text(f"a: &a [{'1,' * ones}]\nb: [{'*a,' * uses}{extra}]\n")
+    assert 1 + (1 + 1 + ones) + (1 + 1 + uses * (1 + ones)) == MOST_VALUES
+    if fits:
+        assert len(read_document(path).values["b"]) == uses
+    else:
+        with pytest.raises(ConfigError, match=r"more than 100,000 values"):
+            read_document(path)
 
 
 def test_a_file_nested_too_deeply_is_refused(tmp_path):

@@ -142,6 +142,58 @@ def test_an_instance_without_rules_gets_an_empty_list():
     assert "expression-filters" not in found.spec["sources"][0]
 
 
+def test_a_source_with_filters_leaves_the_others_without():
+    """Of a task that has no filters of its own."""
+    found = imported(TASK.replace("    filter-rules: [no-drops]\n", "").replace("filters:\n  no-drops:", "unknown:"))
+    assert [source["filter-rules"] for source in found.spec["sources"]] == [[], ["west-2-1"]]
+    assert list(found.spec["filters"]) == ["west-2-1"]
+
+
+SMALL = {"name": "n", "task-mode": "all", "mysql-instances": [{"source-id": "w"}]}
+SOURCE = {"source-id": "w", "from": {"host": "h", "user": "u"}}
+
+
+@pytest.mark.parametrize(
+    ("task", "source", "spec"),
+    [
+        ({}, {}, {}),
+        ({}, {"flavor": "unknown"}, {}),
+        ({}, {"from": {"host": "h", "user": "u", "security": {"ssl-cert": "c"}}}, {}),
+        ({"mysql-instances": []}, {}, {"sources": []}),
+        ({"block-allow-list": {"unused": {"do-dbs": ["a"]}}}, {}, {}),
+        ({"is-sharding": False, "online-ddl": False}, {}, {"online-ddl": False}),
+        ({"shard-mode": "optimistic", "is-sharding": True}, {}, {"shard-mode": "optimistic"}),
+        ({"target-database": {"host": "t"}}, {}, {"sink": {"kind": "tidb", "host": "t"}}),
+    ],
+)
+def test_what_dms_files_do_not_set_is_not_in_the_spec(task, source, spec):
+    """The spec's own defaults apply."""
+    smallest = {
+        "name": "n",
+        "task-mode": "all",
+        "sources": [{"source-id": "w", "host": "h", "user": "u"}],
+        "lakehouse": {"root": "/lake"},
+    }
+    assert spec_from_dm({**SMALL, **task}, [{**SOURCE, **source}], "/lake").spec == {**smallest, **spec}
+
+
+@pytest.mark.parametrize(
+    ("keys", "settings"),
+    [
+        ({"syncer": {"safe-mode": True}}, {"safe-mode": True}),
+        ({"syncer-config-name": "one"}, {"safe-mode": False, "checkpoint-flush-interval": 9}),
+        ({"syncer-config-name": "one", "syncer": {"safe-mode": True}}, {"safe-mode": True, "checkpoint-flush-interval": 9}),
+        ({"syncer-config-name": "unknown"}, None),
+        ({}, None),
+    ],
+)  # fmt: skip
+def test_an_instance_overrides_the_settings_that_it_names(keys, settings):
+    """Key by key."""
+    syncers = {"one": {"safe-mode": False, "checkpoint-flush-interval": 9}}
+    task = {**SMALL, "syncers": syncers, "mysql-instances": [{"source-id": "w", **keys}]}
+    assert spec_from_dm(task, [SOURCE], "/lake").spec.get("syncer") == settings
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

@@ -58,6 +58,19 @@ def test_the_server_certificate_is_always_verified(authority, verify_host):
     assert context.verify_mode is ssl.CERT_REQUIRED
     assert context.check_hostname is verify_host
     assert context.minimum_version >= ssl.TLSVersion.TLSv1_2
+    assert context.verify_flags == ssl.create_default_context().verify_flags & ~ssl.VERIFY_X509_STRICT
+
+
+def test_the_host_name_is_verified_by_default(authority):
+    """A spec disables it explicitly."""
+    assert driver_options(Tls(str(authority.ca)))["ssl"].check_hostname
+
+
+def test_the_reason_of_an_unusable_file_is_shown_without_its_number(authority, tmp_path):
+    """The system's text, or OpenSSL's if there is none."""
+    ca, nothing = str(authority.ca), str(tmp_path / "nothing.pem")
+    assert refusal(Tls(nothing)).endswith(": No such file or directory")
+    assert refusal(Tls(ca, nothing, nothing)).endswith(": No such file or directory")
 
 
 @pytest.mark.parametrize("way", WAYS)

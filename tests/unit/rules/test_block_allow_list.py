@@ -1,6 +1,7 @@
 """Which tables are replicated, as in DM."""
 
 import pickle
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -103,3 +104,12 @@ def test_patterns_are_case_sensitive_if_configured():
     rules = BlockAllowList.from_config(BlockAllowListConfig(do_dbs=("Shop",)), case_sensitive=True)
     for decides in (rules, BlockAllowList.from_json(rules.to_json())):
         assert (decides.wanted("Shop", "t"), decides.wanted("shop", "t")) == (True, False)
+
+
+def test_a_changed_copy_decides_for_itself():
+    """Earlier decisions do not pass to a copy with other lists, and are no part of the text."""
+    rules = BlockAllowList(do_dbs=("a",))
+    text = repr(rules)
+    assert rules.wanted("a", "t")
+    assert not replace(rules, do_dbs=("b",)).wanted("a", "t")
+    assert repr(rules) == text

@@ -72,3 +72,32 @@ def test_a_partially_recognized_table_switch_is_an_error():
     with pytest.raises(ConfigError, match=r"s\.t_bin matches no pattern") as trash:
         known.check_renames([(("s", "t"), ("s", "t_bin")), (("s", "_t_new"), ("s", "t"))])
     assert "trash-table-rules" in trash.value.hint
+
+
+SWITCH = [(("s", "t"), ("s", "_t_old")), (("s", "_t_new"), ("s", "t"))]
+
+
+@pytest.mark.parametrize(
+    ("patterns", "key"),
+    [({"shadow": ("^_(.+)_new$",)}, "trash-table-rules"), ({"trash": ("^_(.+)_old$",)}, "shadow-table-rules")],
+)
+def test_patterns_of_one_kind_alone_do_not_fit_a_table_switch(patterns, key):
+    """The hint names the missing kind; without any patterns every rename is an ordinary one."""
+    with pytest.raises(ConfigError) as caught:
+        OnlineDdl(**patterns).check_renames(SWITCH)
+    assert key in caught.value.hint
+    OnlineDdl().check_renames(SWITCH)
+
+
+def test_a_switch_among_other_renames_is_not_checked():
+    """The tools rename two tables in a statement of its own."""
+    online_ddl().check_renames(
+        [(("s", "t"), ("s", "_t_old")), (("s", "t_shadow"), ("s", "t")), (("s", "a"), ("s", "b"))]
+    )
+
+
+def test_the_patterns_round_trip_through_json():
+    """A copy on an executor decides like the original; a text without patterns knows none."""
+    rules = online_ddl()
+    assert OnlineDdl.from_json(rules.to_json()) == rules
+    assert OnlineDdl.from_json("{}") == OnlineDdl()

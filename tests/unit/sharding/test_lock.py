@@ -60,6 +60,7 @@ def waits(actions, before=T):
         ("ADD INDEX i (v), COMMENT 'x'", THERE, set()),
         ("MODIFY w TEXT", THERE, set()),
         ("ADD a INT", Columns(THERE.types, frozenset({"a"})), set()),
+        ("ADD a INT, ADD b INT", Columns(THERE.types, frozenset({"a"})), {Operation(Verb.ADD, "b", type="INT")}),
     ],
 )  # fmt: skip
 def test_a_statement_is_reduced_to_missing_changes(actions, there, found):
@@ -176,6 +177,19 @@ def test_an_override_applies_to_waiting_shards_only(action):
     shards.set_schema(TARGET, ONE, altered("ADD a INT").after)
     shards.set_schema(TARGET, ONE, T)
     assert shards.ask(TARGET, ONE, waiting("ADD a INT", 900), THERE).action is Action.WAIT
+
+
+def test_an_optimistic_statement_is_executed_at_once():
+    """The rows of the other shards keep their structures, whatever their order among the shards."""
+    for asking, others in ((ONE, (TWO, THREE)), (TWO, (ONE, THREE)), (THREE, (ONE, TWO))):
+        shards = Coordination(Mode.OPTIMISTIC)
+        structures = dict.fromkeys((ONE, TWO, THREE), T)
+        structures[others[0]] = altered("DROP w").after
+        for shard, schema in structures.items():
+            shards.set_schema(TARGET, shard, schema)
+        verdict = shards.ask(TARGET, asking, waiting("ADD a INT"), THERE)
+        assert verdict.action is Action.EXEC
+        assert verdict.others == tuple(structures[other] for other in others)
 
 
 def test_at_rest_only_without_active_workers():

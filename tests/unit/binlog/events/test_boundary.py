@@ -6,6 +6,7 @@ import pytest
 
 from dmdelta.binlog.events.boundary import BoundaryTracker
 from dmdelta.binlog.events.header import EventType as E
+from dmdelta.errors import CorruptBinlog
 from tests.support.changes import query_body
 
 UUID = bytes(range(16))
@@ -83,3 +84,24 @@ def test_a_mariadb_gtid_contains_the_server_id() -> None:
     tracker.feed(*mariadb(0)[:2], server_id=42)
     tracker.feed(E.XID, bytes(8))
     assert tracker.completed == "3-42-9"
+
+
+@pytest.mark.parametrize("kind", [E.GTID, E.ANONYMOUS_GTID, E.GTID_TAGGED])
+def test_boundaries_do_not_need_the_names_of_mysql(kind: E) -> None:
+    """Without `named`, GTID events of MySQL need no body; those of MariaDB tell whether a BEGIN follows."""
+    tracker = BoundaryTracker(named=False)
+    assert [tracker.feed(kind, b""), tracker.inside] == [False, True]
+    assert [tracker.feed(*event[:2]) for event in (BEGIN, *ROWS, END)] == [False, False, False, True]
+    assert (tracker.gtid, tracker.completed, tracker.inside) == (None, None, False)
+    tracker.feed(*mariadb(0)[:2])
+    assert not tracker.feed(E.QUERY, query_body(b"CREATE TABLE t (a INT)", "s"))
+    tracker.feed(*END[:2])
+    tracker.feed(*mariadb(1)[:2])
+    assert tracker.feed(E.QUERY, query_body(b"CREATE TABLE t (a INT)", "s"))
+
+
+@pytest.mark.parametrize("kind", [E.GTID, E.MARIADB_GTID, E.QUERY])
+def test_a_truncated_event_is_damage(kind: E) -> None:
+    """A boundary is not guessed from half an event."""
+    with pytest.raises(CorruptBinlog):
+        BoundaryTracker().feed(kind, bytes(5))

@@ -1,4 +1,4 @@
-"""GTID events: commit times."""
+"""GTID events: names, commit times, and what they tell about the transaction."""
 
 import struct
 from uuid import UUID
@@ -7,6 +7,7 @@ import pytest
 
 from dmdelta.binlog.events.gtid import parse_gtid
 from dmdelta.binlog.events.header import HEADER, EventType
+from dmdelta.errors import CorruptBinlog
 
 NAME = "00010203-0405-0607-0809-0a0b0c0d0e0f"
 IMMEDIATE, ORIGINAL = 1_764_000_000_123_456, 1_763_000_000_654_321
@@ -49,3 +50,54 @@ def test_an_anonymous_transaction_has_a_time() -> None:
 
 def test_without_a_logical_clock_there_is_no_time() -> None:
     assert parse_gtid(gtid_event(times(IMMEDIATE), clock=0)).committed_us is None
+
+
+XID = struct.pack("<IBB", 7, 2, 1) + b"abc"
+
+
+def mariadb_event(flags: int, after: bytes = b"") -> bytes:
+    """A whole event of server 42, without trailing padding."""
+    body = struct.pack("<QIB", 9, 3, flags) + after
+    return HEADER.pack(1, EventType.MARIADB_GTID, 42, HEADER.size + len(body), 0, 0) + body
+
+
+@pytest.mark.parametrize(
+    ("flags", "after", "standalone", "xid"),
+    [
+        (0, b"", False, None),
+        (1, b"", True, None),
+        (2, bytes(8), False, None),
+        (4 | 8 | 16, b"", False, None),
+        (1 | 32, b"", True, None),
+        (64, XID, False, "X'6162',X'63',7"),
+        (64 | 2, bytes(8) + XID, False, "X'6162',X'63',7"),
+        (64, struct.pack("<IBB", 1, 0, 0), False, "X'',X'',1"),
+        (128 | 1, XID, True, None),
+    ],
+    ids=["plain", "standalone", "group", "others", "DDL", "prepared", "prepared in a group", "empty", "completed"],
+)
+def test_a_gtid_of_mariadb_has_flags(flags: int, after: bytes, standalone: bool, xid: str | None) -> None:  # noqa: FBT001
+    """One statement without a commit, or a transaction whose BEGIN it is; a prepared XA transaction has its name."""
+    assert parse_gtid(mariadb_event(flags, after)) == ("3-42-9", None, standalone, not standalone, xid)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        gtid_event(b"")[: HEADER.size + 24],
+        mariadb_event(0)[:-1],
+        mariadb_event(64, XID[:-1]),
+        mariadb_event(128, XID[:5]),
+        mariadb_event(64 | 2, bytes(7) + XID),
+    ],
+    ids=["MySQL", "MariaDB", "in the name", "before the name", "in the group"],
+)
+def test_a_truncated_event_is_damage(event: bytes) -> None:
+    """Wherever it ends."""
+    with pytest.raises(CorruptBinlog, match="GTID event"):
+        parse_gtid(event)
+
+
+def test_the_fixed_part_of_a_gtid_event_is_sufficient() -> None:
+    """Flags, server and number."""
+    assert parse_gtid(gtid_event(b"")[: HEADER.size + 25]).text == f"{NAME}:7"

@@ -3,6 +3,7 @@
 import struct
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -105,7 +106,7 @@ def _image(row: list[bytes | None]) -> bytes:
 @settings(max_examples=300)
 @given(_tables())
 def test_generated_and_general_decoders_agree(made: tuple[list[Made], list[str], tuple[int, ...], list[Any]]) -> None:
-    """For any columns, image columns, NULLs and values: both decode to the same objects."""
+    """For any columns, image columns, NULLs and values: both decode to the same objects, of the same size."""
     columns, names, present, rows = made
     wires = [wire for wire, _, _ in columns]
     described = [
@@ -140,6 +141,7 @@ def test_generated_and_general_decoders_agree(made: tuple[list[Made], list[str],
     assert run == fast
     expected = [read_variant(value, table.keys.metadata) for value in general]
     assert [read_variant(value, table.keys.metadata) for value in fast] == expected
+    assert list(map(len, fast)) == list(map(len, general))
 
 
 def test_null_patterns_beyond_the_limit_use_the_general_decoder() -> None:
@@ -158,3 +160,20 @@ def test_null_patterns_beyond_the_limit_use_the_general_decoder() -> None:
     assert found == [
         {f"c{number}": None if pattern >> number & 1 else number for number in range(count)} for pattern in range(256)
     ]
+
+
+@pytest.mark.parametrize("numbers", [0, 1, 49, 50, 51, 52, 300])
+@pytest.mark.parametrize("size", [0, 1, 60, 200, 250, 251, 255, 256, 1023, 1024, 65_000, 65_530, 65_531, 65_536])
+def test_offsets_have_the_smallest_size_that_holds_them(numbers: int, size: int) -> None:
+    """Whether numbers, a text or both together need more: the object has the same size as the general decoder's."""
+    columns = (*(Column(f"c{number}", "int") for number in range(numbers)), Column("v", "longtext", charset="utf8mb4"))
+    wires = [WireColumn(WireType.LONG)] * numbers + [WireColumn(WireType.BLOB, 4)]
+    decoder = ImageDecoder(table_codec(TableSchema("s", "t", columns), wires), tuple(range(numbers + 1)), keyed=False)
+    event = _image([*(struct.pack("<i", number) for number in range(numbers)), struct.pack("<I", size) + b"x" * size])
+    images = list[bytes]()
+    decoder.one(event, 0, images, [])
+    values, end = decoder.values(event, 0)
+    general = assemble(decoder.table, values)
+    assert (len(images[0]), end) == (len(general), len(event))
+    found = read_variant(images[0], decoder.table.keys.metadata)
+    assert found == {**{f"c{number}": number for number in range(numbers)}, "v": "x" * size}

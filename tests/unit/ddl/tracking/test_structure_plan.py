@@ -1,5 +1,7 @@
 """Tables' structures: derived from statements, and from what information_schema determines with certainty."""
 
+import pytest
+
 from dmdelta.ddl.tracking.structure_plan import Catalog, LogAhead, plan_structures
 from dmdelta.ddl.tracking.tracked_structures import Origin, Structures, TrackedTable
 from dmdelta.model.position import Position
@@ -162,3 +164,108 @@ def test_the_default_character_set_is_certain_longer_than_the_columns():
     assert not any(change.surprise for change in made.changes)
     converted = [(20, "ALTER TABLE t ADD v VARCHAR(3)"), (30, "ALTER TABLE t DEFAULT CHARSET latin1")]
     assert plan(known, converted, catalog(table("id", text[0]))).before.tables[T].charset is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "catalogued", "surprise"),
+    [
+        ("text", "mediumtext", False),
+        ("blob", "longblob", False),
+        ("text", "varchar", True),
+        ("varchar", "text", True),
+        ("text", "blob", True),
+        ("blob", "text", True),
+        ("int", "bigint", True),
+    ],
+)
+def test_the_size_of_a_text_type_is_not_a_surprise(kind, catalogued, surprise):
+    """It can depend on a character set that the statement leaves open; another type does not."""
+    known = structures(table("id", Column("v", kind, charset="latin1")))
+    made = plan(known, [], catalog(table("id", Column("v", catalogued, charset="latin1"))))
+    assert [change.surprise for change in made.changes] == [surprise]
+    assert made.after.tables[T].schema.columns[1].type == catalogued
+
+
+@pytest.mark.parametrize(
+    ("column", "catalogued", "surprise"),
+    [
+        (Column("v", "varchar", length=3), Column("v", "varchar", length=12, charset="utf8mb4"), False),
+        (
+            Column("v", "varchar", length=3, charset="latin1"),
+            Column("v", "varchar", length=12, charset="utf8mb4"),
+            True,
+        ),
+        (Column("v", "binary", length=3), Column("v", "binary", length=12), True),
+        (Column("v", "int"), Column("w", "int"), True),
+        (Column("v", "int"), Column("v", "int", visible=False), False),
+    ],
+)
+def test_what_a_statement_leaves_open_is_not_a_surprise(column, catalogued, surprise):
+    """The character set of text and the length that depends on it, visibility."""
+    made = plan(structures(table("id", column)), [], catalog(table("id", catalogued)))
+    assert [change.surprise for change in made.changes] == [surprise]
+
+
+def test_the_structures_of_a_batch():
+    """Those at its begin and all changes, with their positions; None for a table that is unknown then."""
+    made = plan(
+        structures(table("id")), [(20, "ALTER TABLE t ADD a INT"), (30, "DROP TABLE t"), (40, "CREATE DATABASE x")]
+    )
+    found = [(each.since.offset, each.schema and len(each.schema.columns)) for each in made.structures(at(10))]
+    assert found == [(10, 1), (20, 2), (30, None)]
+    assert {each.table for each in made.structures(at(10))} == {T}
+
+
+def test_a_statement_at_the_end_of_a_batch_is_not_in_it():
+    """The batch ends before it."""
+    made = plan(structures(table("id")), [(99, "ALTER TABLE t ADD a INT"), (100, "ALTER TABLE t ADD b INT")])
+    assert columns_of_table(made.after) == ["id", "a"]
+
+
+def test_a_catalog_at_a_statement_is_read_before_it():
+    """The log ended there: the statement follows."""
+    present = catalog(table("id", "a"), offset=50)
+    made = plan(Structures(), [(20, "ALTER TABLE t ADD a INT"), (50, "ALTER TABLE t ADD b INT")], present)
+    assert changes_of(made) == [(20, ["id", "a"]), (50, ["id", "a", "b"])]
+    assert plan(Structures(), [], catalog(table("id"), offset=10)).changes == ()
+    assert changes_of(plan(Structures(), [], catalog(table("id"), offset=11))) == [(10, ["id"])]
+
+
+@pytest.mark.parametrize("sql", ["CREATE INDEX i ON t (id)", "TRUNCATE TABLE t"])
+def test_information_schema_is_certain_before_a_statement_that_changes_no_structure(sql):
+    assert changes_of(plan(Structures(), [(20, sql)], catalog(table("id")))) == [(10, ["id"])]
+
+
+def test_a_dropped_database_makes_the_structures_of_its_tables_uncertain_before():
+    """They are created after it, by statements that are not in the log."""
+    made = plan(structures(table("old")), [(20, "DROP DATABASE db")], catalog(table("id"), db="latin1"))
+    assert [(change.position.offset, columns_of(change), change.surprise) for change in made.changes] == [
+        (20, None, False),
+        (20, ["id"], False),
+        (20, None, False),
+    ]
+    assert made.before == structures(table("old"))
+
+
+def test_a_renamed_table_is_not_lost():
+    """A statement that is not understood loses the table, a rename does not."""
+    made = plan(structures(table("id")), [(20, "ALTER TABLE t RENAME u")])
+    assert {change.table: change.lost for change in made.changes} == {"t": False, "u": False}
+    made = plan(structures(table("id")), [(20, "DROP INDEX `PRIMARY` ON t")])
+    assert [(columns_of(change), change.lost) for change in made.changes] == [(["id"], False)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "certain"),
+    [
+        ("ALTER TABLE t ADD a INT", True),
+        ("ALTER TABLE t ENGINE=InnoDB", True),
+        ("ALTER TABLE t CHARSET latin1", False),
+        ("ALTER TABLE t CONVERT TO CHARACTER SET latin1", False),
+        ("ALTER TABLE t FROBNICATE", False),
+        ("DROP TABLE t", False),
+    ],
+)
+def test_the_default_character_set_is_certain_before_a_statement_that_keeps_it(sql, certain):
+    made = plan(structures(table("id", charset=None)), [(20, sql)], catalog(table("id")))
+    assert made.before.tables[T].charset == ("latin1" if certain else None)

@@ -19,6 +19,8 @@ LAST = 0xFFFF
         (5 << 16 | 2, 4, (5, False)),
         (5 << 16 | LAST, 4, (6, False)),
         (6 << 16, 6, (6, True)),
+        (5 << 16 | LAST - 1, 4, (5, False)),
+        (None, 0, (0, True)),
     ],
 )
 def test_versions_continue_those_of_an_interrupted_turn(applied, batch, planned):

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from dmdelta.engine.control.state import RunState, State, updated
+from dmdelta.engine.control.state import RunState, State, failed, updated
 from dmdelta.errors import SourceUnavailable, StageFailed
 
 
@@ -32,9 +32,25 @@ def test_a_repeated_state_keeps_its_time_and_has_the_new_error():
     assert (state.now.error, state.now.hint) == (None, None)
 
 
+def test_another_state_has_its_own_time():
+    """It is the time of the change, in either direction."""
+    state = RunState()
+    for entered in (State.RUNNING, State.PAUSED, State.RUNNING, State.FAILED):
+        before = state.now.at
+        state.publish(entered)
+        assert state.now.at > before
+
+
 def test_an_update_that_another_one_replaced_is_an_error():
     """The answer has the settings in effect, or says that they differ."""
     wanted = json.dumps({"checkpoint-flush-interval": 2.0})
     assert updated("t", wanted, wanted, "host:1").checkpoint_flush_interval == timedelta(seconds=2)
     with pytest.raises(StageFailed, match="other settings in effect"):
         updated("t", wanted, json.dumps({"checkpoint-flush-interval": 9.0}), "host:1")
+
+
+@pytest.mark.parametrize(("hint", "shown"), [("free space", "free space"), (None, "see its log"), ("", "see its log")])
+def test_a_command_to_a_failed_task_shows_its_error(hint, shown):
+    """With the hint of that error, or the advice to read the log if it has none."""
+    error = failed("shop", "the storage is full", hint)
+    assert (error.message, error.hint) == ("the task shop has failed: the storage is full", shown)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dmdelta.engine.telemetry.counters import Progress, RunCounters
+from dmdelta.engine.telemetry.counters import Progress, RunCounters, RunSummary
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.silver.apply.request import ApplyResult, RowsPath
@@ -73,3 +73,12 @@ def test_the_duration_of_phases() -> None:
     with pytest.raises(ValueError, match="it fails"), counters.spending("s1", "apply"):
         raise ValueError("it fails")
     assert counters.counts().spent == {("s1", "land"): (2, 6.0), ("s2", "land"): (1, 8.0)}
+
+
+@pytest.mark.parametrize(
+    ("landed_batches", "applied_rows", "idle"), [(0, 0, True), (1, 0, False), (0, 5, False), (2, 5, False)]
+)
+def test_a_run_without_changes_is_idle(landed_batches: int, applied_rows: int, idle: bool) -> None:  # noqa: FBT001
+    """Batches that landed are changes even if none of their rows is applied, and so are rows that had landed before."""
+    progress = Progress(1.0, landed_batches, {}, applied_rows, {})
+    assert RunSummary(progress, stopped=False).is_idle is idle

@@ -179,6 +179,22 @@ def test_waiting_bytes_are_counted_from_a_position():
     assert bytes_beyond([], at(4)) == 0
 
 
+def test_a_source_without_stages_has_no_figures():
+    """Before its stages start, nothing streams, waits or is stopped."""
+    observations = Observations()
+    observations.see([SourceStats("s1")], 0.0)
+    registry = CollectorRegistry()
+    registry.register(RunMetrics(RunCounters(lambda _: None), observations))
+    figures = {
+        sample.name: sample.value
+        for family in registry.collect()
+        for sample in family.samples
+        if sample.labels == {"source": "s1"}
+    }
+    assert {"dmdelta_relay_streams", "dmdelta_safe_mode_tables", "dmdelta_tables_stopped"} <= figures.keys()
+    assert set(figures.values()) == {0.0}
+
+
 def test_the_validators_metrics():
     """Rows, errors by state, and its position as a stage."""
     figures = ValidatorFigures(70, 3, {ErrorState.NEW: 2, ErrorState.IGNORED: 0}, stopped=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dmdelta.engine.validation.results import Outcome, Validated, outcome_of
+from dmdelta.engine.validation.results import Against, Outcome, Validated, ValidateRequest, outcome_of
 
 
 @pytest.mark.parametrize(
@@ -35,3 +35,16 @@ def test_the_outcome_of_a_comparison(differs, uncompared, outcome):
 )
 def test_a_repaired_table_is_clean_if_all_of_it_was_compared(status, fixed, more, clean):
     assert Validated(source="s1", table="d.t", status=status, fixed=fixed, **more).is_clean is clean
+
+
+def test_a_request_without_options_compares_every_table_and_changes_none():
+    """It compares all sources with silver, and repairs nothing."""
+    request = ValidateRequest()
+    assert (request.table, request.source, request.against, request.fix) == ("*", None, Against.SILVER, False)
+
+
+def test_a_result_without_figures_is_no_difference():
+    """A table that was not compared has no counts, and was not repaired."""
+    found = Validated(source="s1", table="d.t", status=Outcome.NOT_COMPARED, reason="it has no key")
+    assert (found.missing, found.extra, found.different, found.not_looked_at, found.left_out_rows) == (0, 0, 0, 0, 0)
+    assert (found.differences, found.uncompared, found.fixed, found.against) == ((), (), False, Against.SILVER)

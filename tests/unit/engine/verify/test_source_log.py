@@ -1,5 +1,7 @@
 """Which parts of a log `verify` reads, and from which origin."""
 
+import pytest
+
 from dmdelta.engine.verify.bronze_rows import clipped, plan_ranges
 from dmdelta.engine.verify.source_log import LogPart, Origin, plan_parts
 from dmdelta.lakehouse.history import CommitTag
@@ -60,6 +62,36 @@ def test_unavailable_parts_are_reported():
         (Origin.NONE, at(700, 2), at(900, 2)),
     ]
     assert planned(at(4, 1, 2), at(9, 1, 2), SERVER) == [(Origin.NONE, at(4, 1, 2), at(9, 1, 2))]
+
+
+@pytest.mark.parametrize(
+    ("end", "there", "parts"),
+    [
+        (at(300), [part(Origin.SERVER, at(300), at(900))], [(Origin.NONE, at(100), at(300))]),
+        (at(300), [part(Origin.SERVER, at(4), at(100))], [(Origin.NONE, at(100), at(300))]),
+        (at(300), [part(Origin.SERVER, at(4, epoch=2), at(900, epoch=2))], [(Origin.NONE, at(100), at(300))]),
+        (at(300), [part(Origin.RELAY, at(100), at(100))], [(Origin.NONE, at(100), at(300))]),
+        (
+            at(300),
+            [part(Origin.RELAY, at(100), at(100)), part(Origin.SERVER, at(100), at(300))],
+            [(Origin.SERVER, at(100), at(300))],
+        ),
+        (
+            at(4, 2),
+            [part(Origin.SERVER, at(4), at(200)), part(Origin.SERVER, at(4, 2), at(9, 2))],
+            [(Origin.SERVER, at(100), at(200))],
+        ),
+        (
+            at(9, 2),
+            [part(Origin.SERVER, at(4), at(200)), part(Origin.RELAY, at(6, 2), at(9, 2))],
+            [(Origin.SERVER, at(100), at(200)), (Origin.NONE, at(200), at(6, 2)), (Origin.RELAY, at(6, 2), at(9, 2))],
+        ),
+        (at(100), SERVER, []),
+    ],
+)
+def test_parts_that_meet_the_ends_of_a_range(end, there, parts):
+    """Parts at its ends, empty parts and those of other epochs hold nothing of it; a file starts at its first event."""
+    assert planned(at(100), end, there) == parts
 
 
 def test_ranges_are_the_landed_log():

@@ -79,3 +79,28 @@ def test_a_snapshot_that_bypassed_bronze_is_an_error():
 def test_a_table_without_history():
     """Without events before the position there are no ranges."""
     assert plan_past(LOADED[2:], log(6), READ) == ()
+    assert plan_past(LOADED[2:], log(7), Beginnings(exact={2: log(6)})) == ()
+
+
+@pytest.mark.parametrize(
+    ("begun", "to", "begin"),
+    [
+        (READ, log(9, 400), chunk(5)),
+        (Beginnings(exact={2: log(7, 90)}), log(9, 400), log(7, 90)),
+        (Beginnings(exact={2: log(7, 90)}), log(2, 9, 3), chunk(5)),
+    ],
+)
+def test_the_log_after_a_snapshot_is_replayed_without_rows_of_the_table(begun, to, begin):
+    """DROP DATABASE does not name its tables: it is in the log, though no event there is the table's."""
+    read = (ReplayRange(chunk(3), chunk(4)), ReplayRange(chunk(4), chunk(5)))
+    assert plan_past(LOADED[:2], to, begun, stretch_rows=5) == (*read, ReplayRange(begin, to, again=True))
+
+
+@pytest.mark.parametrize("to", [log(9, 400), log(2, 9, 3)])
+def test_the_log_after_an_ad_hoc_snapshot_is_replayed_without_rows_of_the_table(to):
+    """From where the log continues after the snapshot, into a later epoch as well."""
+    files, begun = [FileRows(chunk(1, -1), 3, reads=1), *LOADED[:2]], Beginnings([Reread(-1, log(7, 300))])
+    assert plan_past(files, to, begun) == (
+        ReplayRange(chunk(1, -1), chunk(2, -1)),
+        ReplayRange(log(7, 300), to, again=True),
+    )

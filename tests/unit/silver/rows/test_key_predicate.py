@@ -1,6 +1,7 @@
 """The condition for integer keys: it is true for exactly the keys of a batch."""
 
 import re
+from bisect import bisect_left
 
 import pytest
 from hypothesis import example, given
@@ -53,6 +54,20 @@ def test_the_length_is_limited(starts, times):
         assert sorted(matched(predicate, "L")) == keys
     else:
         assert len(keys) * len("10000000000L,") > MAX_PREDICATE_BYTES // 2
+
+
+@pytest.mark.parametrize(("width", "gap"), [(1, 2), (2, 3), (3, 9)])
+@pytest.mark.parametrize("column", ["id", "größe"])
+def test_the_length_is_used_up(width, gap, column):
+    """The longest condition ends less than two further terms below 64 KiB, for values and for intervals."""
+    keys = [10**7 + start * gap + key for start in range(8000) for key in range(width)]
+
+    def of_first(count):
+        return plan_key_predicate(column, "BIGINT", keys[: count * width])
+
+    count = bisect_left(range(8000), True, key=lambda count: of_first(count + 1) is None)
+    size = len(of_first(count).encode())
+    assert 64 * 1024 - 2 * size // count < size <= 64 * 1024
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,98 @@
+"""Query events: the statement, its default schema, and the session's character sets."""
+
+import struct
+import zlib
+
+import pytest
+
+from dmdelta.binlog.events.header import EventType
+from dmdelta.binlog.events.query import parse_query
+from dmdelta.errors import CorruptBinlog
+
+FLAGS, SQL_MODE = b"\x00" + bytes(4), b"\x01" + b"\x04" * 8
+CATALOG, AUTO_INCREMENT = b"\x02\x03std\x00", b"\x03" + b"\x04" * 4
+TIME_ZONE, CATALOG_NZ = b"\x05\x06+00:00", b"\x06\x03std"
+UNKNOWN = b"\x7f" + bytes(4)
+
+
+def charsets(client: int, server: int) -> bytes:
+    """The status variable of the session's client, connection and server collation."""
+    return b"\x04" + struct.pack("<HHH", client, 0x0404, server)
+
+
+def query_event(
+    sql: bytes, status: bytes = b"", schema: bytes = b"shop", *, kind: int = EventType.QUERY, cut: int = 0
+) -> bytes:
+    """A whole event, without its last `cut` bytes."""
+    body = struct.pack("<IIBHH", 1, 2, len(schema), 0, len(status)) + status + schema + b"\0" + sql
+    event = struct.pack("<IBIIIH", 1, kind, 1, 19 + len(body), 0, 0) + body
+    return event[: len(event) - cut]
+
+
+@pytest.mark.parametrize(
+    ("status", "server"),
+    [
+        (b"", 0),
+        (charsets(45, 8), 8),
+        (charsets(45, 255), 255),
+        (charsets(8, 0x0135), 0x0135),
+        (FLAGS + SQL_MODE + CATALOG_NZ + AUTO_INCREMENT + charsets(45, 309), 309),
+        (CATALOG + TIME_ZONE + charsets(45, 309), 309),
+        (FLAGS + UNKNOWN + charsets(45, 309), 0),
+        (FLAGS + SQL_MODE, 0),
+    ],
+    ids=["none", "8", "255", "two bytes", "MySQL's order", "of old servers", "after an unknown one", "not logged"],
+)
+def test_the_servers_collation_is_a_status_variable(status: bytes, server: int) -> None:
+    """Variables before it are skipped by their sizes; the size of an unknown one is not known."""
+    assert parse_query(query_event(b"CREATE DATABASE d", status)) == ("shop", "CREATE DATABASE d", server)
+
+
+@pytest.mark.parametrize(
+    ("sql", "status", "text"),
+    [
+        ("é".encode(), b"", "é"),
+        ("é".encode(), charsets(45, 8), "é"),
+        (b"\xe9", charsets(8, 45), "é"),
+        (b"\xe9", FLAGS + CATALOG + charsets(51, 8), "й"),
+        ("é".encode(), charsets(63, 8), "é"),
+        ("é".encode() + b"\xff", charsets(45, 8), "é\ufffd"),
+        ("名".encode("gb18030"), charsets(248, 8), "名"),
+        ("é".encode(), charsets(309, 8), "é"),
+        ("é".encode(), UNKNOWN + charsets(8, 8), "é"),
+    ],
+    ids=["not logged", "utf8mb4", "latin1", "cp1251", "binary", "invalid bytes", "gb18030", "two bytes", "unknown"],
+)
+def test_a_statement_is_in_the_clients_character_set(sql: bytes, status: bytes, text: str) -> None:
+    """UTF-8 if it is not logged, or binary; bytes of another character set do not stop the task."""
+    assert parse_query(query_event(b"DROP TABLE " + sql, status)).sql == f"DROP TABLE {text}"
+
+
+@pytest.mark.parametrize("schema", ["", "s", "é" * 40])
+def test_the_default_schema_is_named_in_utf8(schema: str) -> None:
+    """It may be empty, and has the length that the event states."""
+    assert parse_query(query_event(b"COMMIT", charsets(8, 8), schema.encode())) == (schema, "COMMIT", 8)
+
+
+def test_a_compressed_statement_is_decompressed() -> None:
+    """MariaDB compresses only the text."""
+    text = b"ALTER TABLE t ADD b INT"
+    packed = b"\x81" + bytes((len(text),)) + zlib.compress(text)
+    found = parse_query(query_event(packed, charsets(45, 8), kind=EventType.MARIADB_QUERY_COMPRESSED))
+    assert found == ("shop", text.decode(), 8)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        query_event(b"")[:30],
+        query_event(b"", b"\x04" + bytes(4), b"")[: 19 + 13 + 5],
+        query_event(b"", b"\x05", b"")[: 19 + 13 + 1],
+        query_event(b"COMMIT", schema=b"\xff"),
+    ],
+    ids=["in its fixed part", "in the collations", "in the time zone", "a schema that is not UTF-8"],
+)
+def test_a_truncated_event_is_damage(event: bytes) -> None:
+    """Wherever it ends."""
+    with pytest.raises(CorruptBinlog, match="cannot read a query event"):
+        parse_query(event)
