@@ -12,7 +12,8 @@ TABLES = {
     "old_notes": "text VARCHAR(20), n INT",
     "big": "id INT AUTO_INCREMENT PRIMARY KEY, k INT NOT NULL, s TINYINT UNSIGNED, u BIGINT UNSIGNED, f FLOAT, "
     "d DOUBLE, p DECIMAL(12,3), t VARCHAR(20) CHARACTER SET utf8mb4, l VARCHAR(20) CHARACTER SET latin1, "
-    "w VARCHAR(9) CHARACTER SET utf16, b VARBINARY(9), at DATETIME(6), stamp TIMESTAMP(3) NULL, day DATE, y YEAR, e ENUM('on','öff'), j JSON",
+    "w VARCHAR(9) CHARACTER SET utf16, b VARBINARY(9), at DATETIME(6), stamp TIMESTAMP(3) NULL, day DATE, y YEAR, "
+    "e ENUM('on','öff'), j JSON",
 }
 _BIG_ROW = (
     "18446744073709551615, 1.25, -2.5e200, -123456789.125, 'grün 🌱', 'ÿes', 'weit', X'00FF', "

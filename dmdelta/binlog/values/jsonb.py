@@ -150,10 +150,10 @@ def members(data: bytes, at: int, *, large: bool) -> list[tuple[bytes, Entry]]:
     for number in range(count):
         place = key_entry + number * (width + 2)
         (offset,), (size,) = unpack(data, place), _U16(data, place + width)
-        end = at + offset + size
+        begin, end = at + offset, at + offset + size
         if end > len(data):
             raise IndexError("a name is truncated")
-        name = data[end - size : end]
+        name = data[begin:end]
         pairs.append((name, _entry(data, at, value_entry + number * (width + 1), large=large)))
     pairs.sort()
     if len(dict(pairs)) < count:
