@@ -136,9 +136,9 @@ class Regions:
     """Which parts of a module have no mutants, are functions, and are functions `plan_*`."""
 
     def __init__(self, text: str) -> None:
-        nodes = list(ast.walk(ast.parse(text)))
+        nodes, lines = list(ast.walk(ast.parse(text))), text.encode().splitlines()
         functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-        self._ignored = [_span(node) for node in _ignored(nodes)]
+        self._ignored = [_span(node, lines) for node in _ignored(nodes)]
         self._bodies = [(node.body[0].lineno, node.end_lineno or 0) for node in functions]
         self._planning = [(node.lineno, node.end_lineno or 0) for node in functions if node.name.startswith("plan_")]
 
@@ -169,8 +169,11 @@ def _ignored(nodes: Iterable[ast.AST]) -> Iterator[ast.expr]:
             yield node.returns
 
 
-def _span(node: ast.expr) -> tuple[tuple[int, int], tuple[int, int]]:
-    return (node.lineno, node.col_offset), (node.end_lineno or 0, node.end_col_offset or 0)
+def _span(node: ast.expr, lines: Sequence[bytes]) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Where a node begins and ends: ast counts the bytes of a line, cosmic-ray its characters."""
+    begin, end = (node.lineno, node.col_offset), (node.end_lineno or 0, node.end_col_offset or 0)
+    first, last = ((line, len(lines[line - 1][:column].decode())) for line, column in (begin, end))
+    return first, last
 
 
 def _operators() -> dict[str, Callable[[], Any]]:

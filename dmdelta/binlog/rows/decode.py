@@ -76,12 +76,8 @@ class _Decoder:
         self._tables = MappedTables(options, self._recorded, mariadb=self._reader.format.is_mariadb)
         self._last_map = b""
         """The last table map, without its header: single-row statements repeat it."""
-        self._offset = -1
-        self._row: int
-        self._schema_row: int
-        """Both restart at each offset."""
-        self._number: int
-        """Set with `_sharing`."""
+        self._offset = self._row = self._schema_row = self._number = -1
+        """The rows restart at each offset; `_number` is set with `_sharing`."""
         self._end_transaction()
 
     def _end_transaction(self) -> None:

@@ -17,7 +17,7 @@ class Table:
     def plan_change(self, b):
         """A docstring."""
         return b - 1
-PAIRS = zip(LIMIT, LIMIT, strict=False)
+PAIRS = zip('µs', LIMIT, strict=False), 5
 '''
 
 
@@ -35,12 +35,16 @@ def a_mutant(line=3, *, inside=True, operator="NumberReplacer"):
         ("str | None", True, False, False),
         ("frozen=True", True, False, False),
         ("False)", True, False, False),
+        ("), 5", False, False, False),
         ("a + 1", False, True, False),
         ("b - 1", False, True, True),
     ],
 )
 def test_regions(text, ignored, function, planning):
-    """Annotations, decorators and `strict` of `zip` are not mutated; a default is executed on import."""
+    """Annotations, decorators and `strict` of `zip` are not mutated, even behind text that is not ASCII.
+
+    A default is executed on import.
+    """
     lines = TEXT.splitlines()
     (line,) = (number for number, code in enumerate(lines, 1) if text in code)
     column = lines[line - 1].index(text)
