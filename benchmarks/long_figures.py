@@ -4,14 +4,15 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median
 
 TARGET = 1.3
 """The limit of the ratio between the end and the beginning, for durations and for numbers of files."""
 FEW_FILES = 20
 """Counts that differ by no more count as equal: a compaction is due, or has just run."""
-SELDOM = 5
-"""The number of hundreds that are compared for infrequent phases."""
+FEW, MANY = 5, 20
+"""The numbers of hundreds that are compared: maintenance slows about one hundred in four."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,19 +64,28 @@ class Compared:
         return f"| {self.what} | {times} | {self.ratio:.2f} | ≤ {TARGET} | {self.verdict} |"
 
 
-def compare(moments: Sequence[Moment], often: Sequence[str], seldom: Sequence[str]) -> Iterator[Compared]:
-    """The first and the last hundred batches, or five hundred: for frequent phases, and for infrequent ones and probes.
+def compare(moments: Sequence[Moment], phases: Sequence[str]) -> Iterator[Compared]:
+    """The first and the last hundreds of batches: medians of a few, without maintenance, and means of many, with it.
 
     Args:
         moments: one each hundred batches, from the end of the warm-up on; at least two.
     """
-    width = max(1, min(SELDOM, (len(moments) - 1) // 2))
-    for phase, hundreds in [*((phase, 1) for phase in often), *((phase, width) for phase in seldom)]:
-        first, last = moments[hundreds].since(moments[0], phase), moments[-1].since(moments[-1 - hundreds], phase)
-        yield Compared(phase, first, last)
+    few, many = (max(1, min(width, (len(moments) - 1) // 2)) for width in (FEW, MANY))
+    hundreds = list(pairwise(moments))
+    for phase in phases:
+        begin, end = (_median_of(phase, some) for some in (hundreds[:few], hundreds[-few:]))
+        yield Compared(f"{phase}, median of {few} hundreds", begin, end)
+        begin, end = moments[many].since(moments[0], phase), moments[-1].since(moments[-1 - many], phase)
+        yield Compared(f"{phase}, mean of {many} hundreds", begin, end)
     for probe in moments[0].probes:
-        first, last = (median(one.probes[probe] for one in some) for some in (moments[:width], moments[-width:]))
-        yield Compared(probe, first, last)
+        begin, end = (median(one.probes[probe] for one in some) for some in (moments[:few], moments[-few:]))
+        yield Compared(probe, begin, end)
+
+
+def _median_of(phase: str, hundreds: Sequence[tuple[Moment, Moment]]) -> float:
+    """The median of a phase's mean durations, in seconds; NaN if it did not happen."""
+    found = [seconds for before, now in hundreds if not math.isnan(seconds := now.since(before, phase))]
+    return median(found) if found else math.nan
 
 
 def comparison(compared: Sequence[Compared]) -> Iterator[str]:
@@ -88,7 +98,7 @@ def course(moments: Sequence[Moment], phases: Sequence[str]) -> Iterator[str]:
     """Some moments: batches per second, the phases and memory, each since the moment before."""
     yield f"| batches | per second | {' | '.join(phases)} | memory (PSS) |"
     yield f"| --- | ---: |{' ---: |' * len(phases)} ---: |"
-    for before, now in zip(some := selected(moments), some[1:], strict=False):
+    for before, now in pairwise(selected(moments)):
         yield row_of(before, now, phases)
 
 
