@@ -32,6 +32,7 @@ class Judges:
         equal_seconds: the time after the marks arrive until the last table is equal: slow tables may be behind.
         compared: tables so far.
         validated: tables by the status that `dmdelta validate` reports.
+        not_compared: tables by the reason that it reports.
     """
 
     spark: SparkSession
@@ -40,6 +41,7 @@ class Judges:
     equal_seconds: float = 120.0
     compared: int = 0
     validated: Counter[str] = field(default_factory=Counter)
+    not_compared: Counter[str] = field(default_factory=Counter)
 
     @property
     def lakehouse(self) -> Lakehouse:
@@ -91,6 +93,7 @@ class Judges:
             found = self.operations.validate(against)
             statuses = Counter(str(one["status"]) for one in found)
             self.validated += statuses
+            self.not_compared.update(str(one["reason"]) for one in found if one["status"] == "not compared")
             differing = [str(one) for one in found if one["status"] == "differs"]
             assert not differing, f"dmdelta validate --against={against}:\n" + "\n".join(differing[:SHOWN])
             assert statuses["same"], f"dmdelta validate --against={against}: {found}"

@@ -23,6 +23,7 @@ def figures(soak: Soak, *, passed: int, failed: int, seconds: float) -> dict[str
         f"{passed + failed} phases in {seconds:.0f} s, {soak.rows / seconds:.0f} rows/s, {compared}",
         f"settled after {median(soak.settled):.0f} s (median), by phase: {settled} s" if settled else "never settled",
         *(f"{title}: {listed(counts) or 'none'}" for title, counts in counted.items()),
+        *(f"not compared by dmdelta validate, {n} times: {why}" for why, n in sorted(soak.judges.not_compared.items())),
         f"the task ended and was started again, by exit code: {codes or 'never'}",
     ]
     return {"passed": passed, "failed": failed, "faults": soak.faults.met, "rows": soak.rows, "notes": notes}

@@ -32,10 +32,12 @@ def test_nightly_reads_the_figures(soak):
     """Phases, faults and rows as numbers; the time to settle of each phase is a line."""
     soak.faults.counts = Counter({"connections cut": 2, "armed": 3, "armed and not met": 1})
     soak.settled = [4.0, 31.2, 5.0]
+    soak.judges.not_compared["its snapshot is not complete yet"] += 2
     found = figures(soak, passed=2, failed=1, seconds=60.0)
     part = PartResult("soak", Outcome.PASSED, 60.0, "command", **{**found, "notes": tuple(found["notes"])})
     assert (part.passed, part.failed, part.faults, part.rows) == (2, 1, 4, 0)
     assert "settled after 5 s (median), by phase: 4, 31, 5 s" in part.notes
+    assert "not compared by dmdelta validate, 2 times: its snapshot is not complete yet" in part.notes
 
 
 def test_the_seed_decides_the_faults(soak):
