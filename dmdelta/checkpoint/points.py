@@ -153,6 +153,9 @@ class Points:
             known = self._tables.get(table.name)
             if known is not None and known.point.position > here:
                 return  # a replay of changes that the table has: the point never moves back
+            if known is not None and table.delta_version is None:  # no commit: silver is as it was
+                info = table.table_info or known.table_info
+                table = replace(table, delta_version=known.delta_version, table_info=info)
             self._tables[table.name] = table
             # An earlier run may have been ahead of this run's handed-over ranges.
             self._exit = self._farthest(self._exit)

@@ -85,6 +85,15 @@ def test_a_point_never_moves_back():
     assert (only.point, only.delta_version) == (at(300), 7)
 
 
+def test_a_range_without_a_commit_keeps_the_delta_version():
+    """The version proves that the silver table existed, so a start detects that it has vanished."""
+    points = Points("s", stored(tables=[table(A, 100, version=7)]))
+    points.hand_over(at(200), {A})
+    points.applied(table(A, 200, version=None))
+    (only,) = points.snapshot(FlushReason.INTERVAL).tables
+    assert (only.point, only.delta_version) == (at(200), 7)
+
+
 def test_a_table_ahead_of_the_run_moves_the_exit_point():
     """A history beyond this run's handed-over ranges is consistent: the table has already completed later ranges."""
     points = Points("s", stored())
