@@ -51,9 +51,10 @@ class RangeRequests:
         state = self.states.of(table.name)
         plan = state.plan or self._plan(spark, state)
         begin, context = _begin(state, plan, landed), self.context
-        state.is_safe = self._is_safe(state, plan, begin, landed)
-        newest, state.newest = state.newest, None
         batch, whole = plan_version(state.version, landed.batch)
+        # The interrupted turn may have applied these rows, together with later ones.
+        state.is_safe = not whole or self._is_safe(state, plan, begin, landed)
+        newest, state.newest = state.newest, None
         return ApplyRequest(
             context=context,
             schema=table.schema,
@@ -68,6 +69,7 @@ class RangeRequests:
             after=state.delta_version,
             newest=newest,
             safe_until=state.safe_until,
+            overlap_until=_overlap_until(state, landed),
             earlier=self._earlier(state, table, begin),
             whole=whole,
         )
@@ -104,13 +106,9 @@ class RangeRequests:
         target = self.context.table(state.name)
         if target.merged and self.context.shards.is_coordinating(target.route.name):
             return True
-        until = (
-            landed.safe_until if _read_at(state, landed) is None else None,
-            state.safe_until,
-            state.resync_until,
-        )
+        until = max(_overlap_until(state, landed) or ORIGIN, state.resync_until or ORIGIN)
         elapsed = timedelta(seconds=time.monotonic() - self._began)
-        return begin < max(position or ORIGIN for position in until) or plan.is_safe(begin, elapsed)
+        return begin < until or plan.is_safe(begin, elapsed)
 
     def _plan(self, spark: SparkSession, state: TableState) -> RestartPlan:
         """Plan a table's first range; each later range continues from the one before."""
@@ -145,6 +143,12 @@ def plan_version(applied: int | None, batch: int) -> tuple[int, bool]:
 def _begin(state: TableState, plan: RestartPlan, landed: LandedRange) -> Position:
     read_at = _read_at(state, landed) or landed.begin
     return max(landed.begin, plan.start, read_at)
+
+
+def _overlap_until(state: TableState, landed: LandedRange) -> Position | None:
+    """Events before this position may be in silver already, from a snapshot or from an earlier epoch; None: none."""
+    of_source = landed.safe_until if _read_at(state, landed) is None else None
+    return max(filter(None, (of_source, state.safe_until)), default=None)
 
 
 def _read_at(state: TableState, landed: LandedRange) -> Position | None:

@@ -1,5 +1,6 @@
 """Apply a range of bronze to one silver table, in one or more commits. The last commit records the range's end."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,7 +12,7 @@ from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
-from dmdelta.model.schema import TableSchema
+from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.sharding import Waiting
 from dmdelta.silver.apply.context import ApplyContext, begin_table, open_context
 from dmdelta.silver.apply.ddl import follow_statement
@@ -42,11 +43,13 @@ def apply_group(
         DmdeltaError: as `apply_table`.
     """
     pending = {request.name: request for request in requests}
+    before: dict[TableName, ApplyResult] = {}
     for renaming in plan_renamings(tables, requests[0].context.rules, mariadb=requests[0].context.flavor == "mariadb"):
         at = renaming.at
         for name, request in pending.items():
             if request.begin < at:
-                apply_table(spark, replace(request, end=at, events=None, whole=False))
+                result = apply_table(spark, replace(request, end=at, events=None, whole=False))
+                before[name] = _both(before.get(name), result)
                 pending[name] = replace(request, begin=at, known=None, applied=None, after=None, newest=None)
         rename_tables(spark, pending, renaming)
         for name, request in pending.items():
@@ -54,7 +57,22 @@ def apply_group(
                 pending[name] = replace(
                     request, known=None, applied=None, after=None, newest=None, ddl_applied_to=at, events=None
                 )
-    return [apply_table(spark, request) for request in pending.values() if request.begin < request.end]
+    left = [request for request in pending.values() if request.begin < request.end]
+    return [_both(before.get(request.name), apply_table(spark, request)) for request in left]
+
+
+def _both(before: ApplyResult | None, result: ApplyResult) -> ApplyResult:
+    """The result of two parts of a range. The state of the table is that after the second one."""
+    if before is None:
+        return result
+    return replace(
+        result,
+        rows=Counter(before.rows) + Counter(result.rows),
+        steps=(*before.steps, *result.steps),
+        clashes=before.clashes + result.clashes,
+        failures=Counter(before.failures) + Counter(result.failures),
+        path=result.path or before.path,
+    )
 
 
 def apply_table(spark: SparkSession, request: ApplyRequest) -> ApplyResult:

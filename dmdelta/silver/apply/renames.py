@@ -144,29 +144,50 @@ def _counts(effect: Renamed, event: StructureEvent, rules: SourceRules) -> bool:
 
 
 def rename_tables(spark: SparkSession, requests: Mapping[TableName, ApplyRequest], renaming: Renaming) -> None:
-    """Give every table the content that it has after a statement."""
+    """Give every table the content that it has after a statement.
+
+    Raises:
+        UnsupportedSchemaChange: silver cannot follow the statement for a table; no table is changed.
+    """
     at = renaming.at
+    moves = []
     for name, source in renaming.sources.items():
         request = requests.get(name)
         if request is None or request.begin > at:
             continue  # not a table of this task, or already past the statement
-        if request.target.merged or (source is not None and source in requests and requests[source].target.merged):
-            raise refusal(name, renaming.event, "a renamed shard cannot be distinguished from a new shard")
         work = open_context(spark, replace(request, begin=at, known=None, applied=None, newest=None))
-        if work.ddl_applied_to is not None and work.ddl_applied_to >= at:
-            continue
-        if has_quarantined(spark, request):
-            raise refusal(name, renaming.event, "it has quarantined rows: see dmdelta quality release")
-        if source is None:
-            if work.condition is Condition.PRESENT:
-                work.make(plan_drop(at), at, at)
-        elif source not in requests:
-            reason = f"it gets the rows of {'.'.join(source)}, which is not in silver"
-            raise refusal(name, renaming.event, reason)
-        elif request.safe_until is not None and at < request.safe_until:
-            raise refusal(name, renaming.event, "it was renamed during a snapshot")
-        else:
-            _take_over(work, requests[source], renaming)
+        if work.ddl_applied_to is None or work.ddl_applied_to < at:
+            reason = _unclear(spark, request, source, requests, at)
+            if reason is not None:
+                raise refusal(name, renaming.event, reason)
+            moves.append((work, requests[source] if source is not None else None))
+    for work, origin in moves:
+        if origin is not None:
+            _take_over(work, origin, renaming)
+        elif work.condition is Condition.PRESENT:
+            work.make(plan_drop(at), at, at)
+
+
+def _unclear(
+    spark: SparkSession,
+    request: ApplyRequest,
+    source: TableName | None,
+    requests: Mapping[TableName, ApplyRequest],
+    at: Position,
+) -> str | None:
+    """Why silver cannot give a table the rows that `source` had before the statement; None: it can."""
+    origin = requests.get(source) if source is not None else None
+    if request.target.merged or (origin is not None and origin.target.merged):
+        return "a renamed shard cannot be distinguished from a new shard"
+    if has_quarantined(spark, request):
+        return "it has quarantined rows: see dmdelta quality release"
+    if source is None:
+        return None
+    if origin is None:
+        return f"it gets the rows of {'.'.join(source)}, which is not in silver"
+    if any(each.overlap_until is not None and at < each.overlap_until for each in (request, origin)):
+        return "it was renamed while a snapshot read the tables, or in log that is read again"
+    return None
 
 
 def _take_over(work: ApplyContext, source: ApplyRequest, renaming: Renaming) -> None:

@@ -31,6 +31,7 @@ class ApplyRequest:
         after: the table's Delta version after that commit; None: unknown.
         newest: that commit, if it was just looked up and `known` is None.
         safe_until: events before this position may be in silver already; a commit that ends before it records it.
+        overlap_until: the same limit, also of a full load and of log that is read again; a RENAME before it is unclear.
         whole: the range ends where the batch ends; False for a part of the batch, up to a RENAME.
         ddl_applied_to: statements up to this position are applied, and `known` is the structure after them; None: none.
         later_name: the table's name in silver, if a RENAME after the range gave it another name.
@@ -50,6 +51,7 @@ class ApplyRequest:
     after: int | None = None
     newest: OwnCommit | None = None
     safe_until: Position | None = None
+    overlap_until: Position | None = None
     whole: bool = True
     ddl_applied_to: Position | None = None
     later_name: TableName | None = None

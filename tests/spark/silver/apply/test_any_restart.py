@@ -10,7 +10,10 @@ import pytest
 from dmdelta.bronze.progress import LandedRange
 from dmdelta.checkpoint import FlushReason, Point, Points, SafeModePolicy, SourceEvidence, StoredPoints, TablePoint
 from dmdelta.engine.apply.requests import RangeRequests
+from dmdelta.failpoint import CrashPoint
 from dmdelta.model.gtid import MysqlGtidSet
+from dmdelta.model.schema import Column, TableSchema
+from dmdelta.silver.apply import apply as applying
 from dmdelta.silver.apply.apply import apply_table
 from dmdelta.silver.schema.range_profile import table_events
 from tests.spark.silver.apply.test_any_batching import change_keyed
@@ -96,6 +99,39 @@ def play(crash, *, flushed, forgets=True, new_rows=False):
 def test_a_crash_whose_commits_are_forgotten(spark, lakehouse):
     """A repeated commit has no effect, and rows that may be in silver are replaced."""
     play(Crash(spark, lakehouse, 1), flushed=1, new_rows=True)
+
+
+def test_a_turn_that_joins_less_than_the_interrupted_one(spark, lakehouse, monkeypatch):
+    """New rows of its first range, which the interrupted turn merged with a later one, are not appended again."""
+    name, columns = ("d", "part"), (Column("id", "int"), Column("a", "int"), Column("b", "int"))
+    changelog = Changelog(spark, lakehouse)
+    ends = [changelog.position]
+    changelog.tell(TableSchema(*name, columns, ("id",)))
+    for key in (1, 2, 3):
+        changelog.insert({"id": key, "a": key, "b": key}, name)
+    ends.append(changelog.land())
+    changelog.update({"id": 1}, {"id": 1, "a": 9}, name, image=["id", "a"])
+    changelog.update({"id": 2}, {"id": 4}, name, image=["id"])
+    ends.append(changelog.land())
+    interrupted = changelog.request(ends[0], ends[2], name=name, batch=2)
+
+    def kill(point):
+        if point is CrashPoint.SILVER_BETWEEN_COMMITS:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(applying, "reach", kill)
+        with pytest.raises(KeyboardInterrupt):
+            apply_table(spark, interrupted)
+    assert sorted(row[0] for row in changelog.silver(name)) == [1, 2, 3]
+    evidence = SourceEvidence(ends[2], None)
+    requests = RangeRequests(interrupted.context, Points("shop", None), evidence, SafeModePolicy(False, timedelta(0)))
+    for batch, (begin, end) in enumerate(pairwise(ends), 1):
+        landed = LandedRange(batch, begin, end, MysqlGtidSet())
+        events = table_events(spark, interrupted.context, name, begin, end)
+        requests.applied(apply_table(spark, requests.request(spark, events, landed)))
+        assert len({row[0] for row in changelog.silver(name)}) == len(changelog.silver(name)) == 3
+    assert changelog.silver(name) == [(1, 9, 1), (3, 3, 3), (4, 2, 2)]
 
 
 @pytest.mark.long

@@ -1,0 +1,66 @@
+"""RENAME TABLE in silver: the rows move with the name, or every table keeps what it has."""
+
+import pytest
+
+from dmdelta.errors import UnsupportedSchemaChange
+from dmdelta.model.schema import TableSchema
+from dmdelta.silver.apply.apply import apply_group
+from dmdelta.silver.rows.strategy import Mode
+from dmdelta.silver.schema.range_profile import tables_with_events
+from tests.support.changelog import ITEMS, Changelog
+
+OLD, NEW = ("d", "items"), ("d", "renamed")
+
+
+@pytest.fixture
+def renamed(spark, lakehouse):
+    """The log of a table whose name changes between two rows, and a table that had the new name before."""
+    changelog = Changelog(spark, lakehouse)
+    begin = changelog.position
+    for name in (OLD, NEW):
+        changelog.tell(TableSchema(*name, ITEMS.columns, ITEMS.primary_key))
+    changelog.insert({"id": 1, "v": "old"}, OLD)
+    for name in (OLD, NEW):
+        changelog.ddl("RENAME TABLE items TO renamed", name)
+        changelog.offset -= 10
+    changelog.offset += 10
+    changelog.insert({"id": 2, "v": "new"}, NEW)
+    return changelog, begin, changelog.land()
+
+
+def apply_both(changelog, begin, end, **more):
+    requests = [changelog.request(begin, end, name=name, batch=1, **more) for name in (OLD, NEW)]
+    events = tables_with_events(changelog.spark, requests[0].context, begin, end)
+    return {result.table: result for result in apply_group(changelog.spark, events, requests)}
+
+
+def test_the_result_of_a_range_has_both_sides_of_a_rename(renamed):
+    """Rows before and after the statement are counted."""
+    changelog, begin, end = renamed
+    results = apply_both(changelog, begin, end)
+    assert changelog.silver(NEW) == [(1, "old"), (2, "new")]
+    assert {table: result.row_count for table, result in results.items()} == {"items": 1, "renamed": 1}
+
+
+@pytest.mark.parametrize("stopped", [OLD, NEW])
+def test_a_rename_that_may_have_been_applied_stops_its_tables(renamed, stopped):
+    """Which rows a name had is unclear in log that is read again, or beside a snapshot: no table changes."""
+    changelog, begin, end = renamed
+    apply_both(changelog, begin, end)
+    before = {name: changelog.silver(name) for name in (OLD, NEW)}
+    again = changelog.position
+    changelog.insert({"id": 3, "v": "later"}, NEW)
+    for name in (OLD, NEW):
+        changelog.ddl("RENAME TABLE items TO renamed", name)
+        changelog.offset -= 10
+    changelog.offset += 10
+    end = changelog.land()
+    context = changelog.request(again, end).context
+    requests = [
+        changelog.request(again, end, Mode.SAFE, name=name, batch=2, overlap_until=end if name == stopped else None)
+        for name in (OLD, NEW)
+    ]
+    with pytest.raises(UnsupportedSchemaChange, match="log that is read again"):
+        apply_group(changelog.spark, tables_with_events(changelog.spark, context, again, end), requests)
+    assert changelog.silver(OLD) == before[OLD]
+    assert changelog.silver(NEW) == [*before[NEW], (3, "later")]
