@@ -10,7 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
-from dmdelta.ddl.types.silver_types import COMMITTED_AT, VERSION
+from dmdelta.changelog.extraction import keys_of
+from dmdelta.changelog.row_text import row_text
+from dmdelta.ddl.types.silver_types import COMMITTED_AT, VERSION, silver_type
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.lakehouse.metadata_table import create_metadata
 from dmdelta.lakehouse.spark_errors import wrapped
@@ -192,8 +194,7 @@ class Quarantine:
 
 def key_text(schema: TableSchema) -> str:
     """The key of a row of silver as a JSON object (SQL)."""
-    pairs = ", ".join(f"{literal(name)}, {quote(name)}" for name in schema.primary_key)
-    return f"to_json(named_struct({pairs}))"
+    return row_text({column.name: silver_type(column) for column in keys_of(schema)})
 
 
 def with_quarantined(spark: SparkSession, target: Target, live: DataFrame, schema: TableSchema) -> DataFrame:

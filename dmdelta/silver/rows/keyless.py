@@ -7,22 +7,15 @@ oldest first. Each full row value has a net count: rows inserted minus rows dele
 from pyspark.sql import DataFrame
 
 from dmdelta.changelog.extraction import column_list, extracted, own_values
+from dmdelta.changelog.row_text import row_text
 from dmdelta.ddl.types.silver_types import COMMITTED_AT, SHARD, VERSION, silver_type
 from dmdelta.model.schema import TableSchema
 from dmdelta.model.spark_sql import quote
 
-_VERSION_AS_TEXT = ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ")
-
 
 def identity(schema: TableSchema) -> str:
     """A hash of a row's values (SQL): equal for rows that are equal in every column, including NULLs."""
-    return f"sha2(to_json(struct({', '.join(_comparable(c.name, silver_type(c)) for c in schema.columns)})), 256)"
-
-
-def _comparable(name: str, kind: str) -> str:
-    # to_json truncates timestamps to milliseconds.
-    column = quote(name)
-    return f"CAST({column} AS STRING) AS {column}" if kind in _VERSION_AS_TEXT else column
+    return f"sha2({row_text({column.name: silver_type(column) for column in schema.columns})}, 256)"
 
 
 def keyless_changes(changes: DataFrame, schema: TableSchema) -> DataFrame:
