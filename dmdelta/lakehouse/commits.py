@@ -12,7 +12,7 @@ version, so that the number is no longer the next one, or makes Delta skip the w
 commit, also if a later one of this run follows it, and the write ends in Fenced.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from itertools import takewhile
@@ -27,7 +27,6 @@ from dmdelta.lakehouse.changes import Change, Verb
 from dmdelta.lakehouse.history import CommitTag, OwnCommit, newest_commits, own_commits
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.logging import get_logger
-from dmdelta.model.spark_sql import quote
 
 __all__ = [
     "CommitTag",
@@ -96,22 +95,22 @@ def overwrite(
 
 
 def replace_using(
-    spark: SparkSession, rows: DataFrame, table: str, keys: Sequence[str], tag: CommitTag, *, after: int | None = None
+    spark: SparkSession, rows: DataFrame, table: str, on: str, tag: CommitTag, *, after: int | None = None
 ) -> OwnCommit:
-    """Delete the rows that share their `keys` with one of `rows` and append `rows`, in one commit (since Delta 4.3).
+    """Delete the rows that one of `rows` replaces and append `rows`, in one commit (since Delta 4.3).
 
     Args:
+        on: the condition (SQL) between a row of the table (`_dm_target`) and one of `rows` (`_dm_source`).
         after: as `append`.
 
     Raises:
         Fenced, CommitConflict, LakehouseError: as `append`.
     """
-    # replaceUsing splits its value at commas; a condition accepts any name.
-    condition = " AND ".join(f"_dm_target.{quote(key)} = _dm_source.{quote(key)}" for key in keys)
+    # Not replaceUsing, which splits its value at commas and compares with `=`.
     with wrapped(table, "replacing rows of"):
         previous = _watched(spark, after)
         writer = _tagged(rows.alias("_dm_source"), tag).mode("overwrite")
-        writer.option("replaceOn", condition).option("targetAlias", "_dm_target").saveAsTable(table)
+        writer.option("replaceOn", on).option("targetAlias", "_dm_target").saveAsTable(table)
     return _confirmed(spark, table, tag, previous)
 
 

@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
+from dmdelta.changelog.extraction import keys_of
+from dmdelta.changelog.row_keys import same_key, with_keys
 from dmdelta.config import SuiteConfig
-from dmdelta.ddl.types.silver_types import VERSION
+from dmdelta.ddl.types.silver_types import VERSION, ZERO_DATE_TYPES
 from dmdelta.model.position import Position
 from dmdelta.model.schema import ForeignKey, TableSchema
 from dmdelta.model.spark_sql import quote
@@ -19,18 +21,13 @@ def doubled_keys(rows: DataFrame, table: DataFrame, schema: TableSchema) -> Data
     """Keys of `rows` that occur more than once in `table`."""
     keys = list(map(quote, schema.primary_key))
     wanted = rows.select(*keys).distinct()
-    return (
-        table.select(*keys)
-        .join(wanted, list(schema.primary_key), "left_semi")
-        .groupBy(*keys)
-        .count()
-        .where("count > 1")
-    )
+    return with_keys(table.select(*keys), wanted, schema).groupBy(*keys).count().where("count > 1")
 
 
 def has_null_key(schema: TableSchema) -> str:
-    """Whether a row has a NULL in the key, as SQL."""
-    return " OR ".join(f"{quote(name)} IS NULL" for name in schema.primary_key) or "false"
+    """Whether a row has a NULL in the key that is no zero date, as SQL."""
+    keys = (column.name for column in keys_of(schema) if column.type not in ZERO_DATE_TYPES)
+    return " OR ".join(f"{quote(name)} IS NULL" for name in keys) or "false"
 
 
 def is_from_nowhere(at: Position) -> str:
@@ -40,9 +37,11 @@ def is_from_nowhere(at: Position) -> str:
 
 def versions_gone_back(rows: DataFrame, before: DataFrame, schema: TableSchema) -> DataFrame:
     """Rows with an older version than the row of the same key in `before`."""
-    keys = list(schema.primary_key)
-    earlier = before.selectExpr(*map(quote, keys), f"{VERSION} AS _dm_earlier")
-    return rows.join(earlier, keys).where(f"{VERSION} < _dm_earlier")
+    names = [f"_dm_k{number}" for number in range(len(schema.primary_key))]
+    keys = (f"{quote(key)} AS {name}" for key, name in zip(schema.primary_key, names, strict=True))
+    earlier = before.selectExpr(*keys, f"{VERSION} AS _dm_earlier")
+    found = rows.join(earlier, F.expr(same_key(schema, quote, names))).where(f"{VERSION} < _dm_earlier")
+    return found.select(*map(quote, rows.columns))
 
 
 def orphans(rows: DataFrame, parents: DataFrame, key: ForeignKey) -> DataFrame:

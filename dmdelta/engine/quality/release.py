@@ -100,7 +100,7 @@ def _release(source: TaskSource, name: TableName, quarantine: Quarantine, reques
     live = rows_at(spark, target, at.version)
     rows = passing.select(*map(quote, live.columns))
     wrong = damaged_rows(live, rows, rows.where("false"), schema)
-    repair_rows(spark, target.place, wrong, schema.primary_key, partial(repair_tag, spark, target, task.run))
+    repair_rows(spark, target.place, wrong, schema, partial(repair_tag, spark, target, task.run))
     if sink is not None:
         sink.write(quarantined, passing, structure)
     quarantine.remove(spark, passing)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
+from dmdelta.changelog.row_keys import same_key
 from dmdelta.ddl.types.silver_types import VERSION
 from dmdelta.engine.control.exclusive import exclusive_access
 from dmdelta.engine.history.lineage import TablePast
@@ -147,9 +148,7 @@ class TableRepair:
         damage = count_damage(wrong)
         if damage and repairing:
             repairs = _without_quarantined(wrong, kept, seen) if kept is not None else wrong
-            repair_rows(
-                spark, target.place, repairs, seen.primary_key, lambda: repair_tag(spark, target, self.scratch.task.run)
-            )
+            repair_rows(spark, target.place, repairs, seen, lambda: repair_tag(spark, target, self.scratch.task.run))
             if quarantined is not None:
                 self._quarantine(request, wrong, quarantined)
         self.scratch.discard(request)
@@ -181,7 +180,8 @@ def whole_at(
 
 def _without_quarantined(wrong: DataFrame, kept: DataFrame, seen: TableSchema) -> DataFrame:
     """The rows of `damaged_rows`; quarantined ones are marked for deletion from silver."""
-    keys = list(seen.primary_key)
-    marked = kept.select(*map(quote, keys)).selectExpr("*", "true AS _dm_apart")
-    joined = wrong.join(marked, keys, "left").withColumn(GONE, F.expr(f"{GONE} OR _dm_apart IS NOT NULL"))
+    names = [f"_dm_k{number}" for number in range(len(seen.primary_key))]
+    keys = (f"{quote(key)} AS {name}" for key, name in zip(seen.primary_key, names, strict=True))
+    marked, on = kept.selectExpr(*keys, "true AS _dm_apart"), same_key(seen, quote, names)
+    joined = wrong.join(marked, F.expr(on), "left").withColumn(GONE, F.expr(f"{GONE} OR _dm_apart IS NOT NULL"))
     return joined.select(*map(quote, wrong.columns))

@@ -9,6 +9,7 @@ from enum import Enum
 
 from pyspark.sql import DataFrame
 
+from dmdelta.changelog.row_keys import without_keys
 from dmdelta.engine.control.exclusive import exclusive_access
 from dmdelta.engine.history.lineage import TablePast
 from dmdelta.engine.history.scratch import Report, TableScratch
@@ -202,5 +203,5 @@ class TableReplay:
         gone = deleted_keys(spark, self.scratch.own_request(begin, position), seen, live)
         keys, built = list(map(quote, seen.primary_key)), self.scratch.rows(request, live)
         touched = gone.select(*keys).unionAll(built.select(*keys))
-        kept = live.join(touched, list(seen.primary_key), "left_anti")
+        kept = without_keys(live, touched, seen)
         return kept.select(*map(quote, live.columns)).unionAll(built)

@@ -7,6 +7,7 @@ contain are applied in safe mode; the commit is one of the table's own, and its 
 from collections.abc import Sequence
 from dataclasses import replace
 
+from dmdelta.changelog.row_keys import without_keys
 from dmdelta.engine.control.exclusive import exclusive_access
 from dmdelta.engine.snapshot.chunk_source import ChunkFrames
 from dmdelta.engine.task.task import Task
@@ -70,10 +71,10 @@ def fix_rows(
         at = table_version(spark, target).commit.tag
         until = Position(at.end.epoch, end.binlog_file, end.offset)
         live = spark.table(target.place)
-        columns, own_key = list(map(quote, live.columns)), list(seen_whole(target, schema, live).primary_key)
+        columns, seen = list(map(quote, live.columns)), seen_whole(target, schema, live)
         fixed = as_held(spark.table(staging), live).selectExpr(*columns, f"false AS {GONE}", f"false AS {FOUND}")
         wrong = shard_rows(target, live).where(f"{comparison.key_text.silver} IN ({', '.join(map(literal, keys))})")
-        gone = wrong.join(fixed.select(*own_key), own_key, "left_anti")
+        gone = without_keys(wrong, fixed.select(*map(quote, seen.primary_key)), seen)
         rows = fixed.unionAll(gone.selectExpr(*columns, f"true AS {GONE}", f"true AS {FOUND}"))
 
         def next_tag() -> CommitTag:
@@ -81,7 +82,7 @@ def fix_rows(
             later = max(until, newest.safe_until or until)
             return replace(newest, version=newest.version + 1, run=task.run, begin=newest.end, safe_until=later)
 
-        repair_rows(spark, target.place, rows, own_key, next_tag)
+        repair_rows(spark, target.place, rows, seen, next_tag)
 
 
 def _chunk(comparison: Comparison, schema: TableSchema, keys: Sequence[str]) -> Chunk:

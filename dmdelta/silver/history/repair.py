@@ -5,13 +5,14 @@ table's current position, so the task resumes where it would without the repair.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
 from dmdelta.changelog.ranges import of_source, of_table
+from dmdelta.changelog.row_keys import of_alias, same_key, same_key_of, without_keys
 from dmdelta.ddl.types.silver_types import VERSION, silver_columns
 from dmdelta.errors import QualityError
 from dmdelta.lakehouse.commits import CommitTag, OwnCommit, merge, overwrite, replace_using, replace_where
@@ -169,7 +170,7 @@ def damaged_rows(live: DataFrame, expected: DataFrame, gone: DataFrame, schema: 
         F.min("_dm_live_identity").alias("_dm_live_identity"),
         F.count("*").alias("_dm_times"),
     )
-    on = " AND ".join(f"_dm_e.{quote(key)} = _dm_t._dm_l{number}" for number, key in enumerate(keys))
+    on = same_key(schema, of_alias("_dm_e"), [f"_dm_t._dm_l{number}" for number in range(len(keys))])
     spark = live.sparkSession
     required = expected.selectExpr(*map(quote, columns), f"{identity(schema)} AS _dm_expected_identity")
     values = ", ".join(f"_dm_e.{quote(name)}" for name in columns)
@@ -193,7 +194,7 @@ def damaged_rows(live: DataFrame, expected: DataFrame, gone: DataFrame, schema: 
         existing=existing,
     )
     expected_keys = expected.selectExpr(*(quote(key) for key in keys))
-    return changed.unionAll(deleted.join(expected_keys, list(keys), "left_anti").select(*map(quote, changed.columns)))
+    return changed.unionAll(without_keys(deleted, expected_keys, schema))
 
 
 def count_damage(rows: DataFrame) -> Damage:
@@ -207,17 +208,18 @@ def count_damage(rows: DataFrame) -> Damage:
 
 
 def repair_rows(
-    spark: SparkSession, table: str, rows: DataFrame, keys: Sequence[str], next_tag: Callable[[], CommitTag]
+    spark: SparkSession, table: str, rows: DataFrame, schema: TableSchema, next_tag: Callable[[], CommitTag]
 ) -> None:
     """Write the rows of `damaged_rows` to the table. Requires that no other writer changes the table. Idempotent.
 
     Args:
+        schema: the table's structure in silver.
         next_tag: returns the tag of the next commit; there are at most two.
 
     Raises:
         CommitConflict, LakehouseError: the table cannot be written.
     """
-    on = " AND ".join(f"_dm_target.{quote(key)} = _dm_source.{quote(key)}" for key in keys)
+    on = same_key_of(schema, "_dm_target", "_dm_source")
     damage = count_damage(rows)
     if damage.extra:
         rows.where(GONE).createOrReplaceTempView(_VIEW)
@@ -227,7 +229,7 @@ def repair_rows(
         return
     upserts = rows.where(f"NOT {GONE}").drop(GONE, FOUND)
     if can_replace(spark):
-        replace_using(spark, upserts, table, keys, next_tag())
+        replace_using(spark, upserts, table, on, next_tag())
         return
     upserts.createOrReplaceTempView(_VIEW)
     statement = f"""MERGE INTO {table} AS _dm_target USING {_VIEW} AS _dm_source ON {on}

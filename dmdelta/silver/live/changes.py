@@ -11,6 +11,7 @@ from uuid import uuid4
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
+from dmdelta.changelog.row_keys import of_alias, same_key, same_key_of
 from dmdelta.ddl.types.silver_types import COMMITTED_AT, VERSION, silver_columns
 from dmdelta.errors import UnsupportedEvent
 from dmdelta.lakehouse.spark_errors import wrapped
@@ -78,8 +79,7 @@ def _replaced(state: DataFrame, batch: Batch) -> DataFrame:
     keys = changes.selectExpr(*key_names(schema))  # not compacted: this costs no shuffle
     if batch.events.row_count <= BROADCAST_CHANGES:
         keys = F.broadcast(keys)
-    pairs = zip(schema.primary_key, key_names(schema), strict=True)
-    on = " AND ".join(f"{_TARGET}.{quote(key)} = {_SOURCE}.{name}" for key, name in pairs)
+    on = same_key(schema, of_alias(_TARGET), [f"{_SOURCE}.{name}" for name in key_names(schema)])
     return _with(
         state.alias(_TARGET).join(keys.alias(_SOURCE), F.expr(on), "left_anti"),
         batch.kept(upserts),
@@ -123,7 +123,7 @@ def _merged(state: DataFrame, source: DataFrame, schema: TableSchema, updated: M
         source: net changes with `_dm_op`.
         updated: the values (SQL) of an updated row, by column; keys and silver's own columns come from the source.
     """
-    on = " AND ".join(f"{_TARGET}.{quote(key)} = {_SOURCE}.{quote(key)}" for key in schema.primary_key)
+    on = same_key_of(schema, _TARGET, _SOURCE)
     both = state.alias(_TARGET).join(source.alias(_SOURCE), F.expr(on), "full_outer")
     new, old = f"{_SOURCE}.{NET_OP} IS NOT NULL", f"{_TARGET}.{VERSION} IS NOT NULL"
     newer = f"{new} AND (NOT ({old}) OR {_TARGET}.{VERSION} < {_SOURCE}.{VERSION})"

@@ -13,6 +13,7 @@ from datetime import datetime
 
 from dmdelta.changelog.extraction import extracted, keys_of
 from dmdelta.changelog.ranges import of_source, of_table
+from dmdelta.changelog.row_keys import of_alias, same_key
 from dmdelta.ddl.types.silver_types import COMMITTED_AT, VERSION, silver_columns
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
@@ -71,8 +72,7 @@ def _kept(part: ViewPart, until: datetime) -> str:
     valid = f"current_timestamp() < TIMESTAMP'{until:%Y-%m-%d %H:%M:%S}Z'"
     conditions = [f"CASE WHEN {valid} THEN true ELSE CAST(raise_error({literal(EXPIRED)}) AS BOOLEAN) END"]
     conditions += [part.own_rows] if part.own_rows else []
-    pairs = zip(part.schema.primary_key, key_names(part.schema), strict=True)
-    on = " AND ".join(f"_dm_target.{quote(key)} = _dm_source.{name}" for key, name in pairs)
+    on = same_key(part.schema, of_alias("_dm_target"), [f"_dm_source.{name}" for name in key_names(part.schema)])
     columns = ", ".join(f"_dm_target.{quote(name)}" for name in part.columns)
     return (
         # The keys of the changes are sent to every task, so that silver's rows are not shuffled.

@@ -8,6 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
 from dmdelta.changelog.extraction import column_list
 from dmdelta.changelog.integer_keys import NetChanges, net_changes
+from dmdelta.changelog.row_keys import of_alias, same_key
 from dmdelta.ddl.types.silver_types import COMMITTED_AT, VERSION, silver_columns
 from dmdelta.lakehouse.commits import CommitTag, OwnCommit, append, delete, merge, replace_using, replace_where
 from dmdelta.lakehouse.session import can_replace
@@ -131,7 +132,7 @@ def run_step(
     if step is Step.REPLACE_LITERALS and literal is not None:
         return replace_where(spark, _upserts(batch, literal), target, literal.predicate, tag, after=after)
     if step is Step.REPLACE:
-        return replace_using(spark, _upserts(batch), target, schema.primary_key, tag, after=after)
+        return replace_using(spark, _upserts(batch), target, _on(schema, schema.primary_key), tag, after=after)
     if step is Step.APPEND_COMPACTED:
         return append(spark, _upserts(batch), target, tag, after=after)
     return _merge_changes(batch, step, tag, after)
@@ -172,8 +173,7 @@ def _assigned(schema: TableSchema) -> list[str]:
 
 
 def _on(schema: TableSchema, names: Sequence[str]) -> str:
-    pairs = zip(schema.primary_key, names, strict=True)
-    return " AND ".join(f"_dm_target.{quote(key)} = _dm_source.{quote(name)}" for key, name in pairs)
+    return same_key(schema, of_alias("_dm_target"), list(map(of_alias("_dm_source"), names)))
 
 
 def _delete_merge(batch: Batch) -> str:

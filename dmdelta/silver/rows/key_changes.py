@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from dmdelta.changelog.extraction import column_list, extracted, keys_of, tells
+from dmdelta.changelog.row_keys import of_alias, same_key
 from dmdelta.ddl.types.silver_types import COMMITTED_AT, VERSION, silver_type
 from dmdelta.errors import UnsupportedEvent
 from dmdelta.model.schema import Column, TableSchema
@@ -132,7 +133,7 @@ def moved_rows(changes: DataFrame, schema: TableSchema, table: str, view: str = 
         for column in schema.columns
     ]
     inserted = [_inserted(column) for column in schema.columns]
-    on = " AND ".join(f"_dm_target.{quote(name)} = {alias}" for name, alias in old.items())
+    on = same_key(schema, of_alias("_dm_target"), list(old.values()))
     own = f"{VERSION}_of AS {VERSION}, _dm_committed AS {COMMITTED_AT}"
     partition = ", ".join(quote(key.name) for key in keys)
     return changes.sparkSession.sql(

@@ -48,7 +48,8 @@ def test_commits_are_idempotent_and_fenced(spark, lakehouse):
     assert append(spark, rows, table, tag(1)) == first
     with pytest.raises(Fenced, match="another runner"):
         append(spark, rows, table, tag(1, "two"))
-    replace_using(spark, spark.sql("SELECT 2 AS `k,x`, 'c' AS v UNION ALL SELECT 3, 'd'"), table, ["k,x"], tag(2))
+    upserts = spark.sql("SELECT 2 AS `k,x`, 'c' AS v UNION ALL SELECT 3, 'd'")
+    replace_using(spark, upserts, table, "_dm_target.`k,x` = _dm_source.`k,x`", tag(2))
     assert delete(spark, table, "`k,x` = 99", tag(3)) is None
     spark.sql(f"OPTIMIZE {table}")
     assert newest_own_commit(spark, table, "app").tag == tag(2)
@@ -89,7 +90,8 @@ def test_a_commit_missing_in_the_history_is_not_repeated(spark, lakehouse):
     again = append(spark, spark.range(1).selectExpr("1 AS k"), table, tag(7, "two"))
     assert (again.tag, again.version) == (tag(7, "two"), 2)
     assert spark.table(table).count() == 1
-    assert replace_using(spark, spark.range(1).selectExpr("2 AS k"), table, ["k"], tag(8, "two")).version == 3
+    row, same = spark.range(1).selectExpr("2 AS k"), "_dm_target.k = _dm_source.k"
+    assert replace_using(spark, row, table, same, tag(8, "two")).version == 3
     assert sorted(row.k for row in spark.table(table).collect()) == [1, 2]
     with pytest.raises(Fenced, match="another runner"):
         append(spark, spark.range(1).selectExpr("1 AS k"), table, tag(7))

@@ -49,7 +49,7 @@ WRITES = {
         spark, rows(spark, 2, value="w"), table, "k IN (2, 3)", tag, **more
     ),
     "replace on": lambda spark, table, tag, **more: replace_using(
-        spark, rows(spark, 2, value="o"), table, ["k"], tag, **more
+        spark, rows(spark, 2, value="o"), table, "_dm_target.k = _dm_source.k", tag, **more
     ),
     "merge": upsert,
     "merge of nothing": lambda spark, table, tag, **more: merge(

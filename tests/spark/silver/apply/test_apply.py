@@ -1,6 +1,7 @@
 """From bronze to silver: every kind of batch, structure changes, replays and crashes."""
 
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 
@@ -197,6 +198,61 @@ def test_partial_images(changelog):
         steps = changelog.apply(begin, name=name, mode=mode).steps
         assert steps == (Step.MERGE_FOLDED, Step.MERGE_MOVES, Step.MERGE_MOVES, Step.MERGE_FOLDED)
         assert changelog.silver(name) == [(2, 5, "z"), (4, 8, "w")]
+
+
+def test_zero_dates_in_a_key(changelog):
+    """They are NULL in silver, where such a row is replaced, kept once in safe mode, and deleted like any other."""
+    name = ("d", "prices")
+    columns = (Column("id", "int"), Column("until", "datetime"), Column("v", "int"))
+    changelog.tell(TableSchema(*name, columns, ("id", "until")))
+    zero, other = ({"id": key, "until": "0000-00-00 00:00:00"} for key in (1, 2))
+    begin = changelog.position
+    changelog.insert({**zero, "v": 1}, name), changelog.insert({**other, "v": 1}, name)
+    changelog.insert({"id": 1, "until": "2026-01-02 03:04:05", "v": 1}, name)
+    changelog.apply(changelog.position.__class__(1, "binlog.000001", 4), name=name)
+    kept = (1, datetime(2026, 1, 2, 3, 4, 5), 1)  # noqa: DTZ001 - DATETIME has no zone
+    for wanted, write in (
+        ([kept, (1, None, 2), (2, None, 1)], lambda: changelog.update({**zero, "v": 1}, {**zero, "v": 2}, name)),
+        ([kept, (1, None, 2)], lambda: changelog.delete({**other, "v": 1}, name)),
+        (
+            [kept, (2, None, 3)],
+            lambda: (
+                changelog.update({**zero, "v": 2}, {**other, "v": 2}, name),
+                changelog.update(
+                    {"id": 2, "until": other["until"]}, {**other, "v": 3}, name, image=["id", "until", "v"]
+                ),
+            ),
+        ),
+    ):
+        begin = changelog.position
+        write()
+        for mode in (Mode.NORMAL, Mode.SAFE, Mode.SAFE):
+            changelog.apply(begin, name=name, mode=mode)
+            assert changelog.silver(name) == sorted(wanted, key=repr)
+
+
+def test_documents_of_a_snapshot_in_a_table_without_a_key(spark, changelog, lakehouse):
+    """MySQL's text of a date or a decimal equals the typed value in the log, so the log deletes the row."""
+    name = ("d", "audit")
+    schema = TableSchema(*name, (Column("a", "int"), Column("doc", "json")))
+    begin = changelog.position
+    changelog.tell(schema)
+    texts = ("2026-01-02 03:04:05.000000", "2026-01-02 03:04:05.120000", "2026-01-02 03:04:05.000001")
+    documents = [{"at": text, "n": number} for text, number in zip(texts, (100.0, 0.5, 7), strict=True)]
+    for number, document in enumerate(documents):
+        changelog.change(Op.READ, None, {"a": number, "doc": document}, name)
+    changelog.apply(begin, name=name)
+    begin = changelog.position
+    for number in (0, 1):
+        changelog.delete({"a": number, "doc": documents[number]}, name)
+    end = changelog.land()
+    typed = "named_struct('at', CAST(before:doc.at::string AS TIMESTAMP_NTZ), 'n', CAST(before:doc.n::string AS DECIMAL(9,3)))"
+    spark.sql(
+        f"""UPDATE {lakehouse.bronze} SET before = to_variant_object(named_struct('a', before:a::int, 'doc', {typed}))
+        WHERE op = 'delete' AND table_name = 'audit'"""
+    )
+    changelog.apply(begin, end, name=name)
+    assert [row[0] for row in changelog.silver(name)] == [2]
 
 
 def test_keyless_table(changelog):
