@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from dmdelta.errors import CorruptBinlog, SourceError
-from dmdelta.model.position import Position, file_number
-from dmdelta.model.segment import FIRST_OFFSET, MAGIC, Segment, parse_epoch_folder, parse_segment_name
+from dmdelta.model.position import Position
+from dmdelta.model.segment import FIRST_OFFSET, MAGIC, Segment, continues, parse_epoch_folder, parse_segment_name
 
 ARCHIVE_EPOCH = 1
 _HEADER_SIZE = 19
@@ -155,14 +155,8 @@ def check_continuity(segments: Iterable[Segment]) -> None:
 
 
 def follows(end: Position, segment: Segment) -> bool:
-    """Whether `segment` continues the log at `end`. A new epoch may start anywhere: GTIDs prove its continuity."""
-    begin = segment.begin_position
-    if begin.epoch != end.epoch:
-        return begin.epoch > end.epoch
-    opens_next_file = (
-        segment.start == FIRST_OFFSET and file_number(segment.binlog_file) == file_number(end.binlog_file) + 1
-    )
-    return begin == end or opens_next_file
+    """Whether `segment` continues the log at `end`: see `continues`."""
+    return continues(end, segment.begin_position)
 
 
 def _walk(root: Path, source_id: str) -> Iterator[Segment]:

@@ -101,24 +101,27 @@ class SinkingLoop(SupervisedLoop):
             self._assert_kept(sink.oldest)
             self._assert_kept_of_snapshots(sink)
             # Read only now: what lands later comes through the queue; a batch may be in both.
-            for batch in ranges_after(self.spark, self.source, landed, sink.position) if landed else ():
-                if not self._apply(sink, batch, stop):
-                    break
-            # After a stop, to the end of what has landed, as silver's tables.
-            while (stop.drains or not stop.requested) and not self._is_done(sink, stop):
-                batch_ahead = self.landed_ranges.take(RANGE_BYTES, WAIT_SECONDS)
-                if batch_ahead is not None and not self._apply(sink, batch_ahead, stop):
-                    break
-                sink.dispatcher.check()
-                if not sink.reload_if_due(lambda: self._leaves(stop)):
-                    break
-                sink.flush_if_due()
-                self._log_counters()
+            backlog = ranges_after(self.spark, self.source, landed, sink.position) if landed else []
+            # No range follows one that was left: what it lacks would be skipped.
+            if all(self._apply(sink, batch, stop) for batch in backlog):
+                self._apply_what_lands(sink, stop)
             if self.landed_ranges.finished:  # a snapshot may have ended with it
                 sink.reload_if_due(lambda: self._leaves(stop))
             orderly = True
         finally:
             sink.end(orderly=orderly)
+
+    def _apply_what_lands(self, sink: Sink, stop: StopRequest) -> None:
+        """After a stop, to the end of what has landed, as silver's tables."""
+        while (stop.drains or not stop.requested) and not self._is_done(sink, stop):
+            landed = self.landed_ranges.take(RANGE_BYTES, WAIT_SECONDS)
+            if landed is not None and not self._apply(sink, landed, stop):
+                return
+            sink.dispatcher.check()
+            if not sink.reload_if_due(lambda: self._leaves(stop)):
+                return
+            sink.flush_if_due()
+            self._log_counters()
 
     def _run(self, stop: StopRequest) -> None:
         try:

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, replace
 
 from dmdelta.errors import SourceError
-from dmdelta.model.position import Position, seq_of
+from dmdelta.model.position import Position, file_number, seq_of
 
 MAGIC = b"\xfebin"
 FIRST_OFFSET = len(MAGIC)
@@ -64,6 +64,19 @@ class Segment:
         if not self.begin_position < position < self.end_position:
             return self
         return replace(self, start=position.offset, skip=self.skip + position.offset - self.start)
+
+
+def continues(end: Position, begin: Position) -> bool:
+    """Whether the log from `begin` on follows that before `end`: no rows lie between.
+
+    A new epoch may start anywhere: GTIDs prove its continuity.
+    """
+    if begin.epoch != end.epoch:
+        return begin.epoch > end.epoch
+    opens_next_file = (
+        begin.offset == FIRST_OFFSET and file_number(begin.binlog_file) == file_number(end.binlog_file) + 1
+    )
+    return begin == end or opens_next_file
 
 
 def segment_name(start: int, end: int) -> str:

@@ -5,7 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dmdelta.changelog.context import SourceContext
+from dmdelta.errors import SinkError
 from dmdelta.model.position import Position
+from dmdelta.model.segment import continues
 from dmdelta.sink.careful import Caution
 from dmdelta.sink.execute.counters import read_metrics
 from dmdelta.sink.execute.dispatcher import Dispatcher, Scope
@@ -59,6 +61,7 @@ class Sink:
     ahead: Position | None = None
     ad_hoc: ReloadFeed = field(default_factory=ReloadFeed)
     skipped: int = 0
+    _left: bool = False
     _flushed_at: float = field(default_factory=time.monotonic)
 
     def apply(
@@ -76,7 +79,10 @@ class Sink:
 
         Raises:
             DmdeltaError: the target, bronze or the rules stop the sink.
+            SinkError: the range does not join what was executed.
         """
+        self._assert_joins(begin)
+        self._left = True
         begin = max(begin, self.position) if self.position is not None else begin
         for first, last in epochs(begin, end):
             at = first
@@ -89,7 +95,17 @@ class Sink:
                 at = until
         # Also where the range has no rows: what ends there may be the place of a snapshot's.
         self.position = max(end, self.position) if self.position is not None else end
+        self._left = False
         return self.reload_if_due(stopping)
+
+    def _assert_joins(self, begin: Position) -> None:
+        """Check that nothing lies between the position and `begin`, which would never be executed."""
+        at = self.position
+        if at is not None and begin > at and (self._left or not continues(at, begin)):
+            raise SinkError(
+                f"the sink is at {at}, and the next range of the log begins at {begin}",
+                hint="start the task again: the sink continues at its checkpoint. If the error returns, report it",
+            )
 
     def reload_if_due(self, stopping: Callable[[], bool]) -> bool:
         """Execute what ad-hoc snapshots have read up to the position; False if stopped before. Raises as `apply`.

@@ -1,10 +1,12 @@
 """The sink's loop: its interval changes before the target answers, and while changes are executed."""
 
 import threading
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
+from dmdelta.bronze.progress import LandedRange
 from dmdelta.config import SinkConfig
 from dmdelta.config.syncer import SyncerConfig
 from dmdelta.engine import sink as loops
@@ -12,6 +14,8 @@ from dmdelta.engine.control.cancellation import StopRequest
 from dmdelta.engine.ingest.queue import RangeQueue
 from dmdelta.engine.sink import SinkingLoop, sink_settings
 from dmdelta.errors import TargetUnavailable
+from dmdelta.model.position import Position
+from dmdelta.sink.execute.progress import Progress
 from dmdelta.sink.reload_feed import ReloadFeed
 
 WAIT = 30.0
@@ -89,3 +93,38 @@ def test_the_specs_flush(flush, synchronous):
     spec, chosen = SimpleNamespace(syncer=SyncerConfig(), sources=()), {} if flush == "async" else {"flush": flush}
     settings = sink_settings(spec, SinkConfig(kind="mysql", host="h", user="u", **chosen))
     assert settings.synchronous is synchronous
+
+
+def landed_range(batch, begin, end):
+    return LandedRange(batch, *(Position(1, "binlog.000001", offset) for offset in (begin, end)), gtid_set="")
+
+
+class WaitingSink(FakeSink):
+    """A sink that leaves the first range in the middle: it waits at a statement of a table that a snapshot reads."""
+
+    def __init__(self, stop):
+        super().__init__(30.0)
+        self.position, self.progress, self.applied, self.stop = None, Progress(), [], stop
+
+    def apply(self, begin, end, _, safe_until):
+        self.stop.request(drain=WAIT)
+        self.applied.append((begin.offset, end.offset))
+        self.position = end if len(self.applied) > 1 else replace(begin, offset=begin.offset + 100)
+        return len(self.applied) > 1
+
+
+def test_a_range_that_was_left_is_the_last_of_the_run(monkeypatch):
+    """A sink that leaves the backlog takes no later range from the queue, which a stop drains."""
+    backlog, stop, ranges = landed_range(1, 100, 400), StopRequest(), RangeQueue()
+    sink = WaitingSink(stop)
+    ranges.append(landed_range(2, 400, 500))
+    ranges.close()
+    monkeypatch.setattr(loops, "newest_landed", lambda *_: backlog)
+    monkeypatch.setattr(loops, "ranges_after", lambda *_: [backlog])
+    monkeypatch.setattr(loops, "expired_to", lambda *_: None)
+    monkeypatch.setattr(loops, "open_sink", lambda *_: sink)
+    loop = SinkingLoop(None, SimpleNamespace(source_id="s1"), None, ranges, backlog, ReloadFeed())
+    loop.start("sink-s1", stop)
+    assert loop.join(WAIT)
+    assert sink.applied == [(100, 400)]
+    assert sink.ended is True

@@ -1,9 +1,11 @@
 """The sink's slices without Spark and without a server: when the checkpoint is written with `flush: sync`."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
+from dmdelta.errors import SinkError
 from dmdelta.model.position import Position
 from dmdelta.sink.careful import Caution
 from dmdelta.sink.change import Act, Change, Shape
@@ -31,8 +33,8 @@ TABLE = Shape("`d`.`t`", "(id)", "", "id")
 SOURCE = SimpleNamespace(source_id="s1", rules=SimpleNamespace(operators={}))
 
 
-def at(offset):
-    return Position(1, "binlog.000001", offset)
+def at(offset, *, file=1, epoch=1):
+    return Position(epoch, f"binlog.{file:06d}", offset)
 
 
 class Reader:
@@ -198,3 +200,33 @@ def test_positions_of_a_checkpoint_without_a_snapshot(opened):
     run.flusher.write(Checkpoint(at(105), at(105), reason="ddl"))
     metrics = run.sink.metrics()
     assert (metrics.pushed, metrics.ready, metrics.flushed) == (at(105), at(105), at(105))
+
+
+@pytest.mark.parametrize("begin", [at(305), at(304, file=2), at(4, file=3)])
+def test_a_gap_in_the_log_stops_the_sink(opened, begin):
+    """A range behind the position is refused: what lies between would never be executed."""
+    run = opened(synchronous=False, interval=NEVER)
+    run.apply(4, 304)
+    with pytest.raises(SinkError, match="begins at"):
+        run.sink.apply(begin, replace(begin, offset=504), lambda: False)
+    assert run.sink.position == at(304)
+
+
+@pytest.mark.parametrize("begin", [at(204), at(304), at(4, file=2), at(777, epoch=2)])
+def test_a_range_that_joins(opened, begin):
+    """A range may begin before or at the position, with the next file, or anywhere in a new epoch."""
+    run, end = opened(synchronous=False, interval=NEVER), replace(begin, offset=1004)
+    run.apply(4, 304)
+    assert run.sink.apply(begin, end, lambda: False)
+    assert run.sink.position == end
+
+
+@pytest.mark.parametrize("begin", [at(4, file=2), at(777, epoch=2)])
+def test_no_range_joins_one_that_was_left(opened, begin):
+    """The sink stopped within a range: not even the next file or epoch follows it."""
+    run = opened(synchronous=False, interval=NEVER)
+    assert not run.sink.apply(at(4), at(304), lambda: True)
+    with pytest.raises(SinkError, match="begins at"):
+        run.sink.apply(begin, replace(begin, offset=1004), lambda: False)
+    run.apply(4, 304)
+    assert run.sink.apply(begin, replace(begin, offset=1004), lambda: False)
