@@ -55,6 +55,8 @@ class SliceExecution:
         why = next((one.plan.whole for one in group if one.plan.whole), "")
         if not why and not all(one.ascii for one in group):
             why = "its keys contain non-ASCII text under a collation that may treat different texts as equal"
+        if not why and any(one.lacks_keys for one in group):
+            why = "its row images contain only some of the columns (binlog_row_image), and it has several keys"
         if why and self.whole.get(table) != key:
             log.warning("table keeps its changes in order", table=table, why=why)
             self.dispatcher.drain(self.dispatcher.snapshots.newest_pushed)

@@ -35,6 +35,7 @@ class TableChanges:
     Attributes:
         columns: the changes in order; None if there are none.
         ascii: all keys are ASCII text.
+        lacks_keys: the changes have only the key of the table, as their images lack values of others.
         skipped: number of changes that an earlier run has executed.
         marked: rows that silver quarantines are left out.
     """
@@ -44,6 +45,7 @@ class TableChanges:
     ascii: bool = True
     skipped: int = 0
     marked: bool = False
+    lacks_keys: bool = False
 
     def __len__(self) -> int:
         return len(self.columns) if self.columns is not None else 0
@@ -93,7 +95,8 @@ def read_changes(spark: SparkSession, bronze: str, wanted: Rendering, past: Past
         table = read_images(spark, bronze, wanted).toArrow()
     if not table.num_rows:
         return TableChanges(wanted.plan, None)
-    return replace(left_over(wanted.plan, rendered(table, wanted), past), marked=wanted.mark is not None)
+    changes = left_over(wanted.plan, rendered(table, wanted), past)
+    return replace(changes, marked=wanted.mark is not None, lacks_keys=wanted.lacks_keys)
 
 
 def left_over(plan: TablePlan, every: Columns, past: Past) -> TableChanges:

@@ -197,7 +197,7 @@ class _Maker:
         self, after: Literals | None, before: Literals | None, identity: Any, was: Any, updates: Any
     ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         plan = self.plan
-        if plan.whole or (self.wanted.partial and len(plan.keys) > 1):
+        if plan.whole or self.wanted.lacks_keys:
             return (pa.repeat(pa.scalar(plan.table_key, TEXT), len(self.acts)),), ()
         if plan.plain:
             key = plan.keys[0]

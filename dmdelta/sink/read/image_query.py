@@ -46,6 +46,11 @@ class Rendering:
         return [column.name for column in self.plan.identity] == list(self.plan.schema.primary_key)
 
     @property
+    def lacks_keys(self) -> bool:
+        """Images lack values of keys: each change has only the key of the table."""
+        return self.partial and len(self.plan.keys) > 1
+
+    @property
     def compares(self) -> bool:
         """The before image of every update is needed."""
         plan = self.plan

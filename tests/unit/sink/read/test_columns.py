@@ -33,6 +33,11 @@ def image(id_=None, c=None):
 
 def changes(*rows, keys=BY_ID, **wanted):
     """(op, before, after, key_changed, image's names) of rows, as changes."""
+    return [change for _, change in changes_of(rendered(*read(*rows, keys=keys, **wanted)))]
+
+
+def read(*rows, keys=BY_ID, **wanted):
+    """What Spark reads of the rows of `changes`, and the query."""
     plan = plan_table(SCHEMA.name, SCHEMA, TargetTable("d", "t", COLUMNS, keys))
     places = list(range(len(rows)))[::-1]
 
@@ -54,8 +59,7 @@ def changes(*rows, keys=BY_ID, **wanted):
             "image": pa.array(names, pa.list_(pa.string())),
         }
     )
-    found = rendered(table, Rendering(plan, "", frozenset(ops), **wanted))
-    return [change for _, change in changes_of(found)]
+    return table, Rendering(plan, "", frozenset(ops), **wanted)
 
 
 def test_rows_of_a_table_with_a_key():

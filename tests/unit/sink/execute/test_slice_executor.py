@@ -1,0 +1,79 @@
+"""Executing slices: changes whose keys say less than those in flight wait for them."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from dmdelta.sink.execute.barriers import Snapshots
+from dmdelta.sink.execute.causality import Causality
+from dmdelta.sink.execute.dispatcher import Dispatcher, Scope
+from dmdelta.sink.execute.merger import Style
+from dmdelta.sink.execute.slice_executor import SliceExecution
+from dmdelta.sink.execute.worker import Mark
+from dmdelta.sink.execution_log import ExecutedEvents
+from dmdelta.sink.read import change_reader
+from dmdelta.sink.read.change_reader import Past, read_changes
+from tests.unit.sink.read.test_columns import BY_BOTH, BY_ID, image, read
+
+WORKERS = 4
+INSERTS = [("insert", None, image(key, f"u{key}"), None, None) for key in range(1, 9)]
+"""Full images, as MINIMAL and NOBLOB log inserts."""
+UPDATES = [("update", image(key), image(key), False, ["id"]) for key in range(1, 9)]
+
+
+class Queue:
+    """A worker's queue, of which everything is executed at once. It lists the keys of changes, and None for a mark."""
+
+    def __init__(self, number, snapshots):
+        self.number, self.snapshots, self.queue, self.done = number, snapshots, self, []
+
+    def start(self):
+        pass
+
+    def put(self, message, timeout):
+        if isinstance(message, Mark):
+            self.snapshots.receive(message.id, self.number)
+            self.done.append(None)
+        else:
+            self.done += [(change.act.value, change.identity) for _, change in message.work.changes]
+
+
+@pytest.fixture
+def executed(monkeypatch):
+    """Executes slices of rows; returns what each worker received."""
+
+    def execute(*slices, keys):
+        snapshots = Snapshots(WORKERS)
+        dispatcher = Dispatcher([], Causality(WORKERS), snapshots, 1)
+        queues = [Queue(number, snapshots) for number in range(WORKERS)]
+        dispatcher.begin(queues)
+        dispatcher.enter(Scope(1, 0, 9999, Style(), lambda seq: seq))
+        execution = SliceExecution(dispatcher, compacts=True, ordered=False)
+        for rows in slices:
+            table, wanted = read(*rows, keys=keys, partial=rows is UPDATES)
+            monkeypatch.setattr(change_reader, "read_images", lambda *_, t=table: SimpleNamespace(toArrow=lambda: t))
+            changes = read_changes(None, "bronze", wanted, Past(1, ExecutedEvents()))
+            execution.execute([[changes]])
+        return [one.done for one in queues]
+
+    return execute
+
+
+def test_partial_images_of_a_table_with_several_keys(executed):
+    """They have no row's keys: workers are drained before them, once, and then one worker has all of the table."""
+    received = executed(INSERTS, UPDATES, INSERTS, UPDATES, keys=BY_BOTH)
+    assert all(None in done for done in received), "an update must not run before an insert of another worker"
+    behind = [done[done.index(None) + 1 :] for done in received]
+    (all_of_it,) = [done for done in behind if done]
+    assert None not in all_of_it
+    kinds = [kind for kind, _ in all_of_it]
+    assert kinds == ["update"] * 8 + ["insert"] * 8 + ["update"] * 8
+
+
+def test_partial_images_of_a_table_with_one_key(executed):
+    """They have the row's key: nothing is drained, and each row's changes have one worker, in order."""
+    received = executed(INSERTS, UPDATES, keys=BY_ID)
+    for done in received:
+        assert None not in done
+        for kind, key in done:
+            assert kind == "insert" or done.index(("insert", key)) < done.index(("update", key))
