@@ -4,6 +4,7 @@ DmdeltaError
 ├─ ConfigError                     fix the spec                                    exit 2
 ├─ SourceError                     fix the server, the account or the network      exit 3
 │  ├─ SourceUnavailable *          the server does not answer
+│  ├─ StructureChanged             a table has another structure than its snapshot was planned with
 │  ├─ PositionLost                 purged, renumbered or another history
 │  ├─ CorruptBinlog                checksum, truncation, gap between segments
 │  └─ UnsupportedEvent             statement format, incident, unknown event type
@@ -87,6 +88,10 @@ class SourceError(DmdeltaError):
 
 class SourceUnavailable(SourceError, Retryable):
     """The server does not answer: retried with back-off."""
+
+
+class StructureChanged(SourceError):
+    """A table no longer has the structure with which its snapshot was planned."""
 
 
 class PositionLost(SourceError):

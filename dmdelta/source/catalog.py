@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dmdelta.binlog.values.collation_names import plain_name
-from dmdelta.model.schema import SYSTEM_SCHEMAS, Column, TableSchema
+from dmdelta.model.schema import SYSTEM_SCHEMAS, Column, TableName, TableSchema
 from dmdelta.model.type_names import CLOCKED, SIZED, TEXTUAL
 from dmdelta.source.connection import query
 
@@ -26,7 +26,7 @@ _COLUMNS = """
 SELECT table_schema, table_name, column_name, data_type, column_type, character_octet_length,
        numeric_precision, numeric_scale, datetime_precision, character_set_name, is_nullable, extra, collation_name
 FROM information_schema.columns
-WHERE table_schema IN %s
+WHERE table_schema IN %s{}
 ORDER BY table_schema, table_name, ordinal_position
 """
 _KEYS = """
@@ -83,11 +83,19 @@ def read_schemas(connection: "Connection[Any]", wanted: Callable[[str, str], boo
     if not schemas:
         return []
     columns: dict[_Key, list[Column]] = defaultdict(list)
-    for schema, table, *fields in query(connection, _COLUMNS, (schemas,)):
+    for schema, table, *fields in query(connection, _COLUMNS.format(""), (schemas,)):
         if (schema, table) in names:
             columns[schema, table].append(_column(fields))
     keys = _keys(query(connection, _KEYS, (schemas,)))
     return [TableSchema(*name, tuple(listed), keys.get(name, ())) for name, listed in columns.items()]
+
+
+def read_columns(connection: "Connection[Any]", name: TableName) -> list[Column]:
+    """The current columns of one table, without a look at the others; empty if it does not exist. Raises as
+    `read_schemas`.
+    """
+    rows = query(connection, _COLUMNS.format(" AND table_name = %s"), ((name[0],), name[1]))
+    return [_column(fields) for schema, table, *fields in rows if (schema, table) == name]
 
 
 def _column(fields: Sequence[Any]) -> Column:

@@ -7,7 +7,7 @@ from threading import Event
 
 import pytest
 
-from dmdelta.errors import SourceError, SourceUnavailable
+from dmdelta.errors import SourceError, SourceUnavailable, StructureChanged
 from dmdelta.source.connection import open_connection
 from dmdelta.source.snapshot import barrier as meetings
 from dmdelta.source.snapshot.barrier import SnapshotBarrier, call, lead, meet
@@ -57,6 +57,28 @@ def test_readers_see_one_position_while_a_writer_writes(server: str, request: py
         writing.result()
     assert one == other
     assert first == second > 0
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_table_that_changes_after_the_snapshot_is_an_error(server: str, request: pytest.FixtureRequest) -> None:
+    """The snapshot is older than the statement, and MySQL 8 shows the structure as of the snapshot."""
+    source: Server = request.getfixturevalue(server)
+    database = source.fresh_database("meet")
+    source.execute("CREATE TABLE a (id INT PRIMARY KEY, e ENUM('x','y'))", database=database)
+    (schema,), shared = structures_of(source, database), SnapshotBarrier("four", 1)
+
+    def read() -> None:
+        for _, parts in read_together(endpoint_of(source), [Chunk(1, schema)], source.flavor, shared, 0):
+            next(parts)
+            source.execute("ALTER TABLE a MODIFY e ENUM('x','y','z')", database=database)
+            with pytest.raises(StructureChanged, match=r"\.a was changed after its snapshot was planned: e"):
+                next(parts)
+
+    with ThreadPoolExecutor() as pool, closing(open_connection(endpoint_of(source))) as leader:
+        call(leader, shared)
+        reading = pool.submit(read)
+        lead(leader, shared, lambda: False)
+        reading.result()
 
 
 def test_readers_without_a_leader_do_not_wait(mysql80: Server, monkeypatch: pytest.MonkeyPatch) -> None:

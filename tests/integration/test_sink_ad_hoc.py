@@ -110,25 +110,33 @@ def test_a_task_that_loads_is_reset(task, spark):
     assert task.target.query(_SAME_TEXT, task.database) == ((3,),)
 
 
-def test_a_table_is_renamed_before_it_is_read(task, spark, monkeypatch):
-    """The snapshot is planned again without it; its rows and the others' arrive, in silver and in the target."""
+@pytest.mark.parametrize(
+    ("statement", "name"),
+    [
+        ("RENAME TABLE pairs TO couples", "couples"),
+        ("ALTER TABLE pairs CONVERT TO CHARACTER SET latin1", "pairs"),
+    ],
+)
+def test_a_table_is_renamed_or_changed_before_it_is_read(task, spark, monkeypatch, statement, name):
+    """The snapshot is planned again; the rows of the table and of the others arrive, in silver and in the target."""
     task.catch_up()
     snapshot(task, "t", "pairs")
-    plan, renamed = ChunkStore.plan, "RENAME TABLE pairs TO couples"
+    plan, planned_before = ChunkStore.plan, []
 
-    def then_rename(store, planned, served):
+    def then_change(store, planned, served):
         plan(store, planned, served)
-        if task.server.query("SHOW TABLES LIKE 'pairs'", task.database):
-            task.server.execute("UPDATE pairs SET name = 'd' WHERE id = 1", renamed, database=task.database)
-            task.server.execute(
-                "INSERT INTO couples VALUES (3, 'c')", "INSERT INTO t VALUES (4, 4)", database=task.database
-            )
+        if not planned_before:
+            task.server.execute("UPDATE pairs SET name = 'd' WHERE id = 1", statement, database=task.database)
+            inserts = f"INSERT INTO {name} VALUES (3, 'ä')", "INSERT INTO t VALUES (4, 4)"
+            task.server.execute(*inserts, database=task.database)
+        planned_before.append(planned)
 
-    monkeypatch.setattr(ChunkStore, "plan", then_rename)
+    monkeypatch.setattr(ChunkStore, "plan", then_change)
     task.catch_up()
     task.catch_up()
-    assert_same(task, "t", "couples", "bag", "docs")
-    assert_tables_equal_source(spark, task, ["t", "couples", "bag"])
+    assert len(planned_before) == 2
+    assert_same(task, "t", name, "bag", "docs")
+    assert_tables_equal_source(spark, task, ["t", name, "bag"])
 
 
 @pytest.mark.long

@@ -5,9 +5,10 @@ from concurrent.futures import ThreadPoolExecutor, TimeoutError  # noqa: A004 - 
 from contextlib import closing
 
 import pytest
+from pymysql.err import OperationalError
 
 from dmdelta.binlog.resultset.column_reader import ColumnReader
-from dmdelta.errors import SourceError
+from dmdelta.errors import SourceError, StructureChanged
 from dmdelta.model.schema import TableSchema
 from dmdelta.source.connection import open_connection, query, quoted
 from dmdelta.source.snapshot.chunk import Chunk, RowPackets, read_chunk
@@ -118,6 +119,64 @@ def test_a_table_that_is_gone_is_an_error_with_its_name(server: Server, database
     server.execute("DROP TABLE ints", database=database)
     with pytest.raises(SourceError, match="ints"):
         read_all(server, schema)
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        "MODIFY e ENUM('b','c','a')",
+        "MODIFY e ENUM('a','b','c')",
+        "CONVERT TO CHARACTER SET utf8mb4",
+        "MODIFY i BIGINT",
+        "MODIFY d DECIMAL(9,4)",
+        "DROP COLUMN i",
+        "CHANGE i j INT, CHANGE j i INT",
+    ],
+)
+def test_a_table_that_was_changed_is_an_error_with_its_name(server: Server, database: str, action: str) -> None:
+    """It no longer has the planned structure when a chunk is read: its rows would be decoded wrongly."""
+    schema = alterable(server, database)
+    server.execute(f"ALTER TABLE alterable {action}", database=database)
+    with pytest.raises(StructureChanged, match=rf"{database}\.alterable was changed") as changed:
+        read_all(server, schema)
+    assert "--remove-meta" in (changed.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    "action",
+    ["ADD COLUMN k INT", "ADD COLUMN k INT AFTER id", "MODIFY c VARCHAR(50) CHARACTER SET latin1", "ADD KEY (i)"],
+)
+def test_a_table_that_was_changed_without_effect_on_its_values(server: Server, database: str, action: str) -> None:
+    """The planned columns are read as they were."""
+    schema = alterable(server, database)
+    server.execute(f"ALTER TABLE alterable {action}", database=database)
+    rows, _ = read_all(server, schema)
+    assert rows == 2
+
+
+def test_a_table_keeps_its_structure_while_it_is_read(server: Server, database: str) -> None:
+    """An ALTER TABLE waits until the last row of the chunk is read."""
+    schema = alterable(server, database)
+    parts = read_chunk(endpoint_of(server), Chunk(1, schema), server.flavor)
+    next(parts)
+    next(parts)
+    alter = "ALTER TABLE alterable MODIFY e ENUM('b','c','a')"
+    with pytest.raises(OperationalError, match="Lock wait timeout"):
+        server.execute("SET SESSION lock_wait_timeout = 1", alter, database=database)
+    assert list(parts) == []
+    server.execute(alter, database=database)
+
+
+def alterable(server: Server, database: str) -> TableSchema:
+    """A table with two rows, in its present structure."""
+    columns = "id INT PRIMARY KEY, e ENUM('a','b'), c VARCHAR(9) CHARACTER SET latin1, d DECIMAL(5,2), i INT, j INT"
+    server.execute(
+        f"CREATE TABLE alterable ({columns})",
+        "INSERT INTO alterable VALUES (1, 'a', 'x', 1.5, 1, 2), (2, 'b', 'y', 2.5, 3, 4)",
+        database=database,
+    )
+    (schema,) = (found for found in structures_of(server, database) if found.table == "alterable")
+    return schema
 
 
 def read_all(server: Server, schema: TableSchema):

@@ -11,6 +11,7 @@ from dmdelta.errors import CorruptBinlog, DmdeltaError, Retryable, StageFailed, 
 EXIT_CODES = {
     "ConfigError": 2,
     "SourceError": 3,
+    "StructureChanged": 3,
     "SourceUnavailable": 3,
     "PositionLost": 3,
     "CorruptBinlog": 3,

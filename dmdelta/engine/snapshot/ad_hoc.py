@@ -28,7 +28,7 @@ from dmdelta.engine.snapshot.plan import LAST_CHUNK, PlannedSnapshot, plan_batch
 from dmdelta.engine.snapshot.store import ChunkStore, record_missed
 from dmdelta.engine.task.task import Task
 from dmdelta.engine.telemetry.counters import RunCounters
-from dmdelta.errors import QualityError, SchemaError, SourceError
+from dmdelta.errors import QualityError, SchemaError, SourceError, StructureChanged
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.lakehouse.commits import CommitTag, append
 from dmdelta.lakehouse.history import OwnCommit, newest_own_commit
@@ -196,16 +196,16 @@ class AdHocSnapshots:
         )
 
     def _land_all(self, snapshot: PlannedSnapshot, chunks: Sequence[Chunk], stop: StopRequest) -> bool:
-        """Land chunks; False if the stop was requested before the end, or if a table no longer has its name."""
+        """Land chunks; False if the stop was requested before the end, or a table has another name or structure."""
         for batch in plan_batches(chunks):
             if stop.requested:
                 return False
             try:
                 self._land(snapshot, batch)
             except SourceError as error:
-                if error.context.get("code") != NO_SUCH_TABLE:
+                if error.context.get("code") != NO_SUCH_TABLE and not isinstance(error, StructureChanged):
                     raise
-                self._plan_again(snapshot, "a table was dropped or renamed before it was read")
+                self._plan_again(snapshot, "a table was dropped, renamed or changed before it was read")
                 return False
         return True
 

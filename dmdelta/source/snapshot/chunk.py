@@ -14,6 +14,7 @@ from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.server import ServerPosition, server_position
 from dmdelta.source.snapshot.barrier import SnapshotBarrier, meet
 from dmdelta.source.snapshot.binary_rows import row_packets
+from dmdelta.source.snapshot.structure import hold_structure
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -73,16 +74,19 @@ def read_chunk(endpoint: Endpoint, chunk: Chunk, flavor: Flavor) -> Iterator[Ser
     storage engine has no snapshots. The rows are then exactly those at the position.
 
     Raises:
+        StructureChanged: the table has another structure than planned.
         SourceUnavailable, SourceError: the server does not answer, or refuses the statement.
     """
     with ExitStack() as opened:
         connection = opened.enter_context(closing(_open(endpoint, flavor)))
         if chunk.is_exact:
-            connection, position = _locked(opened, connection, endpoint, chunk, flavor)
+            observer, (connection, position) = connection, _locked(opened, connection, endpoint, chunk, flavor)
             yield position
         else:
+            observer = connection
             yield server_position(connection)
-        yield from _rows(connection, chunk, flavor)
+            query(connection, "START TRANSACTION")
+        yield from _rows(connection, observer, chunk, flavor)
 
 
 def read_together(
@@ -94,15 +98,20 @@ def read_together(
         number: of this reader, starting at 0.
 
     Raises:
+        StructureChanged: a table has another structure than planned.
         SourceUnavailable, SourceError: the server does not answer, or refuses the statement; or the barrier failed.
     """
-    with closing(_open(endpoint, flavor)) as connection:
+    with closing(_open(endpoint, flavor)) as connection, closing(open_connection(endpoint)) as observer:
         position = meet(connection, meeting, number)
         for chunk in chunks:
-            yield chunk, chain([position], _rows(connection, chunk, flavor))
+            yield chunk, chain([position], _rows(connection, observer, chunk, flavor))
 
 
-def _rows(connection: "Connection[Any]", chunk: Chunk, flavor: Flavor) -> Iterator[RowPackets]:
+def _rows(
+    connection: "Connection[Any]", observer: "Connection[Any]", chunk: Chunk, flavor: Flavor
+) -> Iterator[RowPackets]:
+    """The rows, while the table has the planned structure: `connection` has an open transaction, or locks the table."""
+    hold_structure(connection, observer, chunk.schema)
     select = f"SELECT {select_list(chunk.schema, flavor)} FROM {quoted(chunk.schema.schema, chunk.schema.table)}"
     if chunk.condition:
         select += f" WHERE {chunk.condition}"
