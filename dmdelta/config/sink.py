@@ -15,6 +15,7 @@ OWN_VARIABLES = frozenset(
         "character_set_results",
         "collation_connection",
         "foreign_key_checks",
+        "max_error_count",
         "sql_mode",
         "time_zone",
         "transaction_isolation",
@@ -65,7 +66,7 @@ class SinkConfig(Section):
     session: dict[Variable, bool | int | str] = Field(default_factory=dict)
     """Session variables of the sink's connections, for example `innodb_lock_wait_timeout: 10` or
     `tidb_mem_quota_query: 4294967296`. The sink sets `sql_mode`, `time_zone`, the character sets, the isolation level,
-    `autocommit`, `foreign_key_checks` and `unique_checks` itself."""
+    `autocommit`, `foreign_key_checks`, `unique_checks` and `max_error_count` itself."""
 
     worker_count: Annotated[int, Field(ge=1, le=256)] = 16
     """Number of parallel connections: changes that share a key value are executed in order."""

@@ -2,11 +2,16 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
 
+from dmdelta.errors import SinkError
+from dmdelta.sink.execute.worker import execute_written
+from dmdelta.sink.read.literals import NAMELESS
 from dmdelta.sink.settings import SinkSettings
+from dmdelta.sink.target.connection import connect
 from tests.support.charset_families import charset_families
 from tests.support.sinking import Sinking, table_differences, target_of
 from tests.support.type_families import FAMILIES, Family, matrices
@@ -60,6 +65,25 @@ def test_every_value_arrives(mysql80, target, spark, tmp_path, keyed):
         sinking.run()
         found = [line for table in tables for line in table_differences(mysql80, target, database, table.table)]
         assert not found, f"{len(found)} differences: {[line[:300] for line in found[:5]]}"
+
+
+@pytest.mark.parametrize(
+    "target", ["mysql80_too", "mysql57", "mariadb", pytest.param("tidb", marks=pytest.mark.tidb)], indirect=True
+)
+@pytest.mark.parametrize("update", ["", " ON DUPLICATE KEY UPDATE e=VALUES(e)"])
+def test_many_enum_values_without_a_name(target, update):
+    """One statement has more of them than a server lists warnings by default; any other warning is still an error."""
+    database, count = target.fresh_database("nameless"), 3000
+    target.execute("CREATE TABLE t (id INT PRIMARY KEY, e ENUM('a'), n VARCHAR(9))", database=database)
+    rows = ",".join(f"({key},{NAMELESS},'x')" for key in range(count))
+    with closing(connect(target_of(target), autocommit=False)) as connection:
+        execute_written(connection, f"INSERT INTO {database}.t (id,e,n) VALUES {rows}{update}")
+        connection.commit()
+        rows = rows.replace("(", "(10000+")  # other keys
+        with pytest.raises(SinkError, match="would change values"):
+            execute_written(connection, f"INSERT INTO {database}.t (id,e,n) VALUES {rows},({count},'a','too long for')")
+        connection.rollback()
+    assert target.query("SELECT count(*), sum(e = 0) FROM t", database) == ((count, count),)
 
 
 @pytest.mark.parametrize("target", TARGETS, indirect=True)

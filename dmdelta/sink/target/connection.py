@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 SQL_MODE = "STRICT_TRANS_TABLES,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION"
 """No value is truncated or rounded silently; zero and invalid dates are kept; backslashes escape."""
 CHARSET = "utf8mb4"
+MOST_WARNINGS = 65_535
+"""How many warnings a server lists: the most that every server allows, more than the values in one statement."""
 CONNECT_SECONDS = 5
 ANSWER_SECONDS = 600
 _TRANSPORT = frozenset({1040, 1053, 1077, 1158, 1159, 1160, 1161, 1203, 1317, 1927, 2002, 2003, 2005, 2006, 2013, 2014})
@@ -87,6 +89,7 @@ def connect(server: TargetServer, *, autocommit: bool = True) -> "Connection[Any
     """
     checks = int(server.foreign_key_checks)
     begin = f"SET time_zone = '+00:00', sql_mode = '{SQL_MODE}', foreign_key_checks = {checks}"
+    begin += f", max_error_count = {MOST_WARNINGS}"
     begin += "".join(f", {name} = {_value(value)}" for name, value in server.session)
     try:
         connection = pymysql.connect(
@@ -151,9 +154,15 @@ def execute_under_protest(connection: "Connection[Any]", sql: str, protests: int
     execute(connection, f"SET sql_mode = '{SQL_MODE.replace('STRICT_TRANS_TABLES,', '')}'")
     execute(connection, sql)
     warnings = ask(connection, "SHOW WARNINGS")
+    ((count,),) = ask(connection, "SHOW COUNT(*) WARNINGS")
     execute(connection, f"SET sql_mode = '{SQL_MODE}'")
     others = [code for _, code, _ in warnings if code not in (_TRUNCATED, _DEPRECATED)]
     truncated = [message for _, code, message in warnings if code == _TRUNCATED]
+    if count != len(warnings):
+        raise SinkError(
+            f"the target has {count} warnings, but lists only {len(warnings)}: it may change values",
+            hint="lower `batch` of the sink, and connect without a proxy that changes max_error_count",
+        )
     # TiDB reports a row twice if ON DUPLICATE KEY UPDATE assigns it.
     if others or protests not in (len(truncated), len(set(truncated))):
         raise SinkError("the target would change values", hint="compare the columns' types", codes=others[:5])

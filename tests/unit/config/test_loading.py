@@ -212,6 +212,7 @@ SINK = "sink: {kind: mysql, host: t, user: u, SINK}\nquality: {schemas: schemas,
     ("sink", "quality", "problem"),
     [
         ("session: {SQL_MODE: ''}", "sink: all", "the sink sets SQL_MODE itself: remove it"),
+        ("session: {max_error_count: 64}", "sink: all", "the sink sets max_error_count itself: remove it"),
         ("session: {foreign_key_checks: 1}", "sink: all", "itself: use foreign-key-checks: true"),
         ("session: {'a b': 1}", "sink: all", "23: sink.session"),
         ("foreign-key-checks: true", "sink: passing", "1: quality.sink: passing keeps rows out that others refer to"),
