@@ -110,7 +110,8 @@ class _Stream:
     def take(self, event: bytes) -> RawEvent | None:
         """The event with its position; None for an event that only states a position."""
         timestamp, kind, _, size, end, flags = _HEADER.unpack_from(event)
-        artificial = end == 0 or bool(flags & _ARTIFICIAL)
+        # A real event has 0 only if it ends at a multiple of 4 GiB.
+        artificial = (end == 0 and (self.end + size) % _WRAP != 0) or bool(flags & _ARTIFICIAL)
         if kind in (_HEARTBEAT, _HEARTBEAT_V2):
             return None
         if kind == _ROTATE and (artificial or timestamp == 0):

@@ -138,9 +138,17 @@ def _start(wire: Any, request: DumpRequest) -> None:
     wire._execute_command(_COM_BINLOG_DUMP, _DUMP.pack(offset, flags, server_id) + name)  # noqa: SLF001
 
 
-def is_artificial(header: tuple[int, int, int, int, int, int]) -> bool:
-    """Whether the server generated the event for the stream."""
-    return header[4] == 0 or bool(header[5] & ARTIFICIAL) or header[1] in HEARTBEATS
+def is_artificial(header: tuple[int, int, int, int, int, int], offset: int) -> bool:
+    """Whether the server generated the event for the stream.
+
+    Args:
+        offset: where an event of the file would start. Its header has the position of its end modulo 2^32, which is 0
+            at a multiple of 4 GiB; an artificial event's has 0.
+    """
+    kind = header[1]
+    if header[4] == 0 and (kind == EventType.FORMAT_DESCRIPTION or (offset + header[3]) % (LARGEST_OFFSET + 1)):
+        return True
+    return bool(header[5] & ARTIFICIAL) or kind in HEARTBEATS
 
 
 def named_file(event: bytes) -> str:

@@ -60,7 +60,8 @@ def first_place(pieces: Iterable[Piece | None]) -> ToldPlace | None:
         if piece is None or not piece.first:
             continue
         kind, size, log_pos = piece.header[1], piece.header[3], piece.header[4]
-        if kind == EventType.ROTATE and is_artificial(piece.header):
+        # A file's last event is a rotate event, too; it names the next file, as the artificial one that follows.
+        if kind == EventType.ROTATE and is_artificial(piece.header, offset=0):
             binlog_file = named_file(bytes(piece.data))
         elif kind in HEARTBEATS and not _is_start(piece):
             here = ToldPlace(named_file(bytes(piece.data)) or binlog_file, heartbeat_offset(bytes(piece.data)))
@@ -88,7 +89,7 @@ def _whole_offset(request: DumpRequest, place: ToldPlace) -> int:
     offset = FIRST_OFFSET
     with open_dump(replace(request, binlog_file=place.binlog_file, after=None)) as pieces:
         for piece in pieces:
-            if piece is None or (is_artificial(piece.header) and piece.header[1] not in HEARTBEATS):
+            if piece is None or (is_artificial(piece.header, offset) and piece.header[1] not in HEARTBEATS):
                 continue
             if offset >= size or piece.header[1] in HEARTBEATS:
                 break  # the end of the file

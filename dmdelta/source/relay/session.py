@@ -220,7 +220,7 @@ class ServerSession:
         goal = self._end[1].offset if self._task.until_caught_up and self._end else sys.maxsize
         for piece in pieces:
             if piece is not None:
-                if is_artificial(piece.header):
+                if is_artificial(piece.header, cutter.offset):
                     stalled = self._artificial(piece, cutter, stalled)
                 else:
                     cutter.take(piece)

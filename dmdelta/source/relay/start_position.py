@@ -122,7 +122,7 @@ def _first_on_server(request: DumpRequest, start: StartTime, log_end: FilePlace)
             if piece is None or not piece.first:
                 continue
             kind, size = piece.header[1], piece.header[3]
-            if is_artificial(piece.header):
+            if is_artificial(piece.header, offset):
                 if kind in HEARTBEATS:
                     return log_end  # the server has nothing more to send
                 if kind == EventType.ROTATE:

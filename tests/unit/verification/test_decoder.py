@@ -110,6 +110,9 @@ def test_positions_of_a_stream_exceed_32_bits():
     rotate = struct.pack("<IBIIIH", 0, EventType.ROTATE, 1, 40, 0, 0x20) + (4).to_bytes(8, "little") + b"binlog.000002"
     assert stream.take(rotate) is None
     assert (taken(64).file, stream.end) == ("binlog.000002", 64)
+    stream.end = (2 << 32) - 60
+    assert taken(0).start == (2 << 32) - 60, "an event may end at a multiple of 4 GiB"
+    assert taken(60).start == 2 << 32
 
 
 def test_without_the_package_the_error_says_what_to_install(monkeypatch, tmp_path, capsys):

@@ -1,20 +1,25 @@
-"""How a relay handles heartbeats."""
+"""How a relay handles heartbeats, and events that have no position in their header."""
 
 import struct
 import zlib
+from contextlib import closing, nullcontext
+from datetime import datetime, timezone
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from dmdelta.binlog.events.header import HEADER, EventType
 from dmdelta.errors import SourceUnavailable
 from dmdelta.source.endpoint import Endpoint
-from dmdelta.source.relay.dump import heartbeat_offset, is_artificial, named_file
+from dmdelta.source.relay import gtid_lookup, start_position
+from dmdelta.source.relay.dump import DumpRequest, heartbeat_offset, is_artificial, named_file
 from dmdelta.source.relay.event_stream import Piece
-from dmdelta.source.relay.gtid_lookup import first_place
+from dmdelta.source.relay.gtid_lookup import ToldPlace, first_place
 from dmdelta.source.relay.relay_task import RelayTask, StatusFile
 from dmdelta.source.relay.segmenter import Cutter
-from dmdelta.source.relay.session import STALLED_HEARTBEATS, RelayRequests, ServerSession
+from dmdelta.source.relay.session import STALLED_HEARTBEATS, RelayRequests, ServerSession, _Target
+from dmdelta.source.relay.start_position import StartTime
 
 
 def heartbeat(offset: int, body: bytes = b"binlog.000001", kind: int = EventType.HEARTBEAT) -> Piece:
@@ -60,7 +65,7 @@ def test_both_kinds_of_heartbeats_are_read() -> None:
     fields = bytes([1, 13]) + b"binlog.000002" + bytes([2, 2, 0x80 | 0x67, 0x24]) + b"\0"
     new = bytes(heartbeat(0, fields, EventType.HEARTBEAT_V2).data)
     assert (named_file(new), heartbeat_offset(new)) == ("binlog.000002", 0x67 | 0x24 << 7)
-    assert is_artificial(heartbeat(4711).header)
+    assert is_artificial(heartbeat(4711).header, 4)
 
 
 def test_a_server_that_skips_is_not_at_its_end() -> None:
@@ -73,3 +78,47 @@ def test_a_server_that_skips_is_not_at_its_end() -> None:
     )
     assert first_place([rotate, *skipping, gtid]) == ("binlog.000001", 9_500, b"gtid")
     assert first_place(skipping) is None
+
+
+WRAP = 2**32
+FAKE_ROTATE = Piece(
+    (0, EventType.ROTATE, 1, 44, 0, 0x20), heartbeat(0, struct.pack("<Q", 4) + b"binlog.000001", 4).data, True, True
+)
+
+
+def event(kind: int, size: int, end: int, second: int = 0) -> Piece:
+    """An event that ends at `end`, of which the header has 32 bits."""
+    header = (second, kind, 1, size, end % WRAP, 0)
+    return Piece(header, memoryview(HEADER.pack(*header) + bytes(min(size, 60) - 19)), first=True, last=True)
+
+
+def test_an_event_that_ends_at_a_multiple_of_4_gib(session: ServerSession, tmp_path: Path) -> None:
+    """Its header has 0, as those of events that are in no file have; it is written, and the log goes on behind it."""
+    for kind in (EventType.XID, EventType.ROTATE):
+        description = event(EventType.FORMAT_DESCRIPTION, 60, 0)
+        pieces = [FAKE_ROTATE, description, event(kind, 40, 2 * WRAP), heartbeat(2 * WRAP)]
+        following = [FAKE_ROTATE, description, event(EventType.XID, 31, 2 * WRAP + 31)]
+        with closing(Cutter(tmp_path / kind.name, "binlog.000001", 2 * WRAP - 40, b"")) as cutter:
+            session._stream([*pieces, *following], cutter, None, _Target(1, "binlog.000001", 4))
+        assert (cutter.binlog_file, cutter.offset) == ("binlog.000001", 2 * WRAP + 31)
+
+
+@pytest.fixture
+def long_file(monkeypatch: pytest.MonkeyPatch) -> Piece:
+    """A server's file whose first event ends at 4 GiB; the GTID event after it."""
+    gtid = event(EventType.GTID, 60, WRAP + 60, second=7)
+    pieces = [FAKE_ROTATE, event(EventType.XID, WRAP - 4, WRAP), gtid]
+    for module in (gtid_lookup, start_position):
+        monkeypatch.setattr(module, "open_dump", lambda _: nullcontext(pieces))
+    monkeypatch.setattr(gtid_lookup, "open_connection", lambda _: SimpleNamespace(close=lambda: None))
+    monkeypatch.setattr(gtid_lookup, "server_log", lambda *_: SimpleNamespace(files={"binlog.000001": WRAP + 500}))
+    return gtid
+
+
+def test_positions_behind_a_multiple_of_4_gib(long_file: Piece) -> None:
+    """The lookup of a GTID set, and that of a time, count the event that ends there."""
+    request = DumpRequest(Endpoint("h", 1, "u", "p"), None, None, "binlog.000001")
+    assert gtid_lookup._whole_offset(request, ToldPlace("binlog.000001", 0, bytes(long_file.data))) == WRAP
+    start = StartTime(datetime.fromtimestamp(5, timezone.utc))
+    found = start_position._first_on_server(request, start, ("binlog.000001", WRAP + 500))
+    assert found == ("binlog.000001", WRAP)
