@@ -19,12 +19,12 @@ class Single:
     """A statement for one row.
 
     Attributes:
-        seq: position of the row in the log.
+        seq, row: of its newest change.
     """
 
     table: str
-    identity: str
     seq: int
+    row: int
     statement: str
 
 
@@ -66,8 +66,7 @@ class ChangeWork:
     def singly(self, style: Style) -> Iterator[Single]:
         for shape, change in self.changes:
             for statement in merged([(shape, change)], style):
-                identity = change.identity if not shape.keyless else "(no key)"
-                yield Single(shape.table, identity, change.events[-1][0], statement)
+                yield Single(shape.table, *change.events[-1], statement)
 
     def record(self) -> bytes:
         return encode(event for _, change in self.changes for event in change.events)
@@ -112,9 +111,9 @@ class RowWork:
     def singly(self, style: Style) -> Iterator[Single]:
         for at, number in enumerate(self.chosen.tolist()):
             one = RowWork(self.shape, self.rows, self.chosen[at : at + 1], self.texts, self.ends[at : at + 2])
-            place = int(self.rows.columns.own[self.rows.last[number]])
+            columns, last = self.rows.columns, self.rows.last[number]
             for statement in one.statements(style):
-                yield Single(self.shape.table, self._identities(at, at + 1)[0], place, statement)
+                yield Single(self.shape.table, int(columns.own[last]), int(columns.row[last]), statement)
 
     def record(self) -> bytes:
         events = self.rows.events_of(self.chosen)

@@ -158,7 +158,7 @@ class Worker:
                 if not is_retryable(error):
                     raise self._explained(error, batch) from error
                 if failures >= self.retry.attempts or self.stopping.is_set():
-                    raise translated(error, str(self.server)) from error
+                    raise translated(error, str(self.server), quotes_rows=True) from error
                 self._back_off(error, failures)
             except TargetUnavailable:  # from `connect`
                 failures += 1
@@ -222,12 +222,12 @@ class Worker:
                     execute(connection, one.statement)
                 except PyMySQLFailure as single:
                     at = batch.place(one.seq)
-                    return translated(single, f"{one.table}, row {one.identity},", position=str(at))
+                    return translated(single, one.table, quotes_rows=True, position=str(at), row=one.row)
         except PyMySQLFailure:
             log.debug("the failing row could not be determined", worker=self.number)
         finally:
             self._disconnect()
-        return translated(error, str(self.server), position=str(batch.place(batch.first)))
+        return translated(error, str(self.server), quotes_rows=True, position=str(batch.place(batch.first)))
 
 
 def execute_written(connection: "Connection[Any]", statement: str) -> None:

@@ -1,5 +1,6 @@
 """Sessions on the target, and the mapping of its errors."""
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -38,6 +39,10 @@ _NOT_HELD = (
     "the target's column cannot store the source's value: give it the source's type, or skip the change with "
     "`dmdelta binlog skip`"
 )
+_NAMES_ONLY = frozenset({1044, 1048, 1054, 1142, 1146, 1364, 3819, 4025})
+"""Errors whose messages quote only names."""
+_NAME_BEHIND = re.compile(r" for (?:column|key) (?!.* for (?:column|key) )", re.DOTALL)
+_VALUES = re.compile(r"(?:key=|['\"{]).*", re.DOTALL)
 _HINTS = {
     **dict.fromkeys((1064, 1115, 1235, 1273, 1846, 3106, 8200), _BY_HAND),
     1044: "grant the sink's account the privileges listed in docs/spec.md",
@@ -168,6 +173,15 @@ def execute_under_protest(connection: "Connection[Any]", sql: str, protests: int
         raise SinkError("the target would change values", hint="compare the columns' types", codes=others[:5])
 
 
+def without_values(message: str) -> str:
+    """A server's message without what it quotes before the name of a column or a key: `Duplicate entry '…' for key
+    'PRIMARY'`. TiDB also lists keys: `key={tableID=1, handle=7}`.
+    """
+    behind = _NAME_BEHIND.search(message)
+    end = behind.start() if behind is not None else len(message)
+    return _VALUES.sub("…", message[:end]) + message[end:]
+
+
 def ask(connection: "Connection[Any]", sql: str, arguments: Sequence[Any] | None = None) -> list[tuple[Any, ...]]:
     """All rows of a query. Raises as `execute`."""
     with connection.cursor() as cursor:
@@ -194,15 +208,18 @@ def is_retryable(error: BaseException) -> bool:
     return code_of(error) in RETRYABLE
 
 
-def translated(error: BaseException, what: str, **context: Any) -> SinkError:
+def translated(error: BaseException, what: str, *, quotes_rows: bool = False, **context: Any) -> SinkError:
     """The dmdelta error for a driver's error.
 
     Args:
         what: where it happened.
+        quotes_rows: the server may quote values of a row, which must not reach a log.
         context: facts such as the position.
     """
     code = code_of(error)
     message = str(error.args[1]) if len(error.args) > 1 else str(error)
+    if quotes_rows and code not in _NAMES_ONLY:
+        message = without_values(message)
     trouble = tls_trouble(error)
     if trouble is not None:
         return SinkError(f"no TLS connection to {what}: {trouble[0]}", hint=trouble[1], **context)

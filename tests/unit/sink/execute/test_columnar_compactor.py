@@ -108,12 +108,12 @@ def test_unique_value_of_two_rows_is_not_columnar():
 
 
 def test_single_statements_name_the_row():
-    """A failing row is identified by its key and position."""
+    """A failing row is identified by its place in the log."""
     rows = net_rows(columns_of([(Act.INSERT, 7, "x"), (Act.DELETE, 8, "")]))
     work = work_of(rows, np.array([1, 0]))
-    assert [(one.identity, one.seq, one.statement) for one in work.singly(Style())] == [
-        ("8", 101, "DELETE FROM t WHERE a IN (8)"),
-        ("7", 100, "INSERT INTO t (a,b) VALUES (7,'x')"),
+    assert [(one.seq, one.row, one.statement) for one in work.singly(Style())] == [
+        (101, 0, "DELETE FROM t WHERE a IN (8)"),
+        (100, 0, "INSERT INTO t (a,b) VALUES (7,'x')"),
     ]
 
 
