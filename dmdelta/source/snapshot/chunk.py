@@ -1,8 +1,8 @@
 """A chunk of a table and how to read it. Runs where the chunk is read: on the executors."""
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import asdict, dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -86,7 +86,7 @@ def read_chunk(endpoint: Endpoint, chunk: Chunk, flavor: Flavor) -> Iterator[Ser
             observer = connection
             yield server_position(connection)
             query(connection, "START TRANSACTION")
-        yield from _rows(connection, observer, chunk, flavor)
+        yield from _rows(connection, lambda: nullcontext(observer), chunk, flavor)
 
 
 def read_together(
@@ -101,17 +101,29 @@ def read_together(
         StructureChanged: a table has another structure than planned.
         SourceUnavailable, SourceError: the server does not answer, or refuses the statement; or the barrier failed.
     """
-    with closing(_open(endpoint, flavor)) as connection, closing(open_connection(endpoint)) as observer:
+
+    def observe() -> "closing[Connection[Any]]":
+        return closing(open_connection(endpoint))  # for each chunk: it would be idle while a long one is read
+
+    with closing(_open(endpoint, flavor)) as connection:
         position = meet(connection, meeting, number)
         for chunk in chunks:
-            yield chunk, chain([position], _rows(connection, observer, chunk, flavor))
+            yield chunk, chain([position], _rows(connection, observe, chunk, flavor))
 
 
 def _rows(
-    connection: "Connection[Any]", observer: "Connection[Any]", chunk: Chunk, flavor: Flavor
+    connection: "Connection[Any]",
+    observe: "Callable[[], AbstractContextManager[Connection[Any]]]",
+    chunk: Chunk,
+    flavor: Flavor,
 ) -> Iterator[RowPackets]:
-    """The rows, while the table has the planned structure: `connection` has an open transaction, or locks the table."""
-    hold_structure(connection, observer, chunk.schema)
+    """The rows, while the table has the planned structure: `connection` has an open transaction, or locks the table.
+
+    Args:
+        observe: a connection without a snapshot from before.
+    """
+    with observe() as observer:
+        hold_structure(connection, observer, chunk.schema)
     select = f"SELECT {select_list(chunk.schema, flavor)} FROM {quoted(chunk.schema.schema, chunk.schema.table)}"
     if chunk.condition:
         select += f" WHERE {chunk.condition}"
