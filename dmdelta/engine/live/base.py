@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from dmdelta.lakehouse.history import OwnCommit
 from dmdelta.model.position import Position
-from dmdelta.silver.apply.request import LAST_STEP
+from dmdelta.silver.apply.request import leaves_whole
 from dmdelta.silver.rows.strategy import Mode
 
 QUERY_TIME = timedelta(hours=1)
@@ -104,7 +104,7 @@ def _is_whole(commit: OwnCommit, is_reload: Callable[[Position], bool]) -> bool:
     tag = commit.tag
     if tag.rest is not None:
         return not tag.rest
-    return tag.begin != tag.end or tag.version & LAST_STEP == LAST_STEP or is_reload(tag.end)
+    return tag.begin != tag.end or leaves_whole(tag) or is_reload(tag.end)
 
 
 def plan_tail(base: Base, at: Position, beginning: LogBeginning) -> tuple[TailRange, ...]:

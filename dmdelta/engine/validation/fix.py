@@ -78,11 +78,19 @@ def fix_rows(
         rows = fixed.unionAll(gone.selectExpr(*columns, f"true AS {GONE}", f"true AS {FOUND}"))
 
         def next_tag() -> CommitTag:
-            newest = table_version(spark, target).commit.tag
-            later = max(until, newest.safe_until or until)
-            return replace(newest, version=newest.version + 1, run=task.run, begin=newest.end, safe_until=later)
+            return plan_tag(table_version(spark, target).commit.tag, task.run, until)
 
         repair_rows(spark, target.place, rows, seen, next_tag)
+
+
+def plan_tag(newest: CommitTag, run: str, until: Position) -> CommitTag:
+    """The tag of a repair after the table's newest commit: the table stays where it is, and remains whole.
+
+    Args:
+        until: the position at which the source was read.
+    """
+    later = max(until, newest.safe_until or until)
+    return replace(newest, version=newest.version + 1, run=run, begin=newest.end, safe_until=later, repaired=True)
 
 
 def _chunk(comparison: Comparison, schema: TableSchema, keys: Sequence[str]) -> Chunk:

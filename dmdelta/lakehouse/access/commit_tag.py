@@ -24,6 +24,7 @@ class CommitTag:
         safe_until: ranges before it may have been applied already; None: none.
         rest: of the statement at `end`, the changes still to be made to the table; None: it has not started.
         again: repeats the table's position, because the table's history expires its commits eventually.
+        repaired: replaces rows of a table that is not inside a range, and keeps its position: not a part of a range.
     """
 
     app: str
@@ -37,6 +38,7 @@ class CommitTag:
     safe_until: Position | None = None
     rest: tuple[Change, ...] | None = None
     again: bool = False
+    repaired: bool = False
 
     @property
     def begins_epoch(self) -> bool:
@@ -59,6 +61,7 @@ class CommitTag:
             **({"safe_until": self.safe_until.to_dict()} if self.safe_until else {}),
             **({"rest": [change.to_pair() for change in self.rest]} if self.rest is not None else {}),
             **({"again": True} if self.again else {}),
+            **({"repaired": True} if self.repaired else {}),
         }
 
     @classmethod
@@ -81,6 +84,7 @@ class CommitTag:
             safe_until=Position.from_dict(fields["safe_until"]) if "safe_until" in fields else None,
             rest=tuple(map(Change.from_pair, fields["rest"])) if "rest" in fields else None,
             again=fields.get("again", False),
+            repaired=fields.get("repaired", False),
         )
 
 

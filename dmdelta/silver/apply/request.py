@@ -144,6 +144,11 @@ def tag_of(request: ApplyRequest, ordinal: int, begin: Position, end: Position) 
     )
 
 
+def leaves_whole(tag: CommitTag) -> bool:
+    """Whether the table equals the source table after a commit: it completes a range, or repairs the table."""
+    return tag.repaired or tag.version & LAST_STEP == LAST_STEP
+
+
 def last_tag(request: ApplyRequest) -> CommitTag:
     """The tag of the commit that completes a request."""
     return tag_of(request, LAST_STEP, request.begin, request.end)

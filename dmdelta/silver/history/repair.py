@@ -23,7 +23,7 @@ from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
 from dmdelta.model.spark_sql import quote
-from dmdelta.silver.apply.request import LAST_STEP
+from dmdelta.silver.apply.request import leaves_whole
 from dmdelta.silver.rows.keyless import identity
 from dmdelta.silver.table.state import silver_state
 from dmdelta.silver.table.table import restore_clustering
@@ -113,8 +113,7 @@ def table_version_at(spark: SparkSession, target: Target, end: Position) -> Tabl
         return current
     app = target.app
     for commit in own_commits(spark, target.place, app):
-        whole = commit.tag.version & LAST_STEP == LAST_STEP  # other commits may be parts of a range
-        if whole and commit.tag.end <= end:
+        if leaves_whole(commit.tag) and commit.tag.end <= end:  # other commits may be parts of a range
             return TableVersion(commit.version, commit)
     raise QualityError(
         f"the history of {target.place} does not reach back to {end}",
@@ -124,7 +123,7 @@ def table_version_at(spark: SparkSession, target: Target, end: Position) -> Tabl
 
 def _may_be_part(spark: SparkSession, target: Target, tag: CommitTag) -> bool:
     """Whether a commit may be one of several of a range, but not the last: such a commit records the range's begin."""
-    if tag.begin != tag.end or tag.version & LAST_STEP == LAST_STEP:
+    if tag.begin != tag.end or leaves_whole(tag):
         return False
     # The commit of a created or reloaded table does so, too, but there are no row changes after its position yet.
     bronze, end = target.context.lakehouse.bronze, tag.end

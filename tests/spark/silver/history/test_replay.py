@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from dmdelta.engine.validation.fix import plan_tag
 from dmdelta.errors import ForeignTable, QualityError
 from dmdelta.lakehouse.changes import Change, Verb
 from dmdelta.lakehouse.commits import make_change
@@ -15,6 +16,8 @@ from dmdelta.silver.history import repair
 from dmdelta.silver.history.deletions import deleted_keys
 from dmdelta.silver.history.lineage import ReplayRange
 from dmdelta.silver.history.repair import (
+    FOUND,
+    GONE,
     Damage,
     count_damage,
     damaged_rows,
@@ -22,8 +25,10 @@ from dmdelta.silver.history.repair import (
     repair_tag,
     rows_at,
     table_version,
+    table_version_at,
 )
 from dmdelta.silver.history.replay import discard, replay_ranges, replay_request
+from dmdelta.silver.rows.strategy import Mode
 from dmdelta.silver.table.state import silver_position
 from tests.support.changelog import ITEMS, Changelog
 
@@ -131,6 +136,36 @@ def test_a_repair_keeps_the_position_of_the_task(spark, lakehouse):
     changelog.update({"id": 0, "v": "a0"}, {"id": 0, "v": "b0"})
     changelog.apply(later)
     assert changelog.silver()[0] == (0, "b0")
+
+
+def test_a_repair_from_the_source_leaves_a_table_whole(spark, lakehouse, monkeypatch):
+    """After each of its two commits, and although changes have landed that silver does not have: they follow."""
+    monkeypatch.setattr(repair, "PART_SECONDS", 0.0)
+    changelog = Changelog(spark, lakehouse)
+    _, end = write_history(changelog)
+    changelog.apply(BEGIN, end)
+    target, place = changelog.request(BEGIN, end).target, lakehouse.silver("d", "items")
+    expected, version = changelog.silver(), table_version(spark, target).version
+    spark.sql(f"DELETE FROM {place} WHERE id = 1")
+    spark.sql(f"UPDATE {place} SET v = 'wrong' WHERE id = 0")
+    spark.sql(f"INSERT INTO {place} SELECT 3, v, _dm_version, _dm_committed_at FROM {place} WHERE id = 4")
+    changelog.insert({"id": 7, "v": "a7"})
+    until = changelog.land()
+    read = rows_at(spark, target, version).where("id IN (0, 1)")
+    read = read.selectExpr("*", f"false AS {GONE}", f"id = 0 AS {FOUND}")
+    extra = spark.table(place).where("id = 3").selectExpr("*", f"true AS {GONE}", f"true AS {FOUND}")
+
+    def next_tag():
+        return plan_tag(table_version(spark, target).commit.tag, "fixer", until)
+
+    repair_rows(spark, place, read.unionAll(extra), ("id",), next_tag)
+    assert changelog.silver() == expected
+    at = table_version(spark, target)
+    assert (at.position, at.commit.tag.safe_until) == (end, until)
+    assert at.version == version + 5
+    changelog.apply(end, mode=Mode.SAFE, known=None, applied=None, after=None)
+    assert changelog.silver() == sorted([*expected, (7, "a7")], key=repr)
+    assert table_version_at(spark, target, end).version == at.version
 
 
 def test_between_two_commits_of_a_range_a_table_has_no_position(spark, lakehouse, monkeypatch):

@@ -20,8 +20,9 @@ def at(offset, epoch=1):
     return Position(epoch, "binlog.000003", offset)
 
 
-def commit(version, begin, end, *, step=LAST_STEP, rest=None, safe_until=None, age=timedelta(0)):
-    tag = CommitTag("app", (version << 16) | step, "task", "shop", "run", at(begin), at(end), None, safe_until, rest)
+def commit(version, begin, end, *, step=LAST_STEP, rest=None, safe_until=None, age=timedelta(0), repaired=False):
+    number, where = (version << 16) | step, (at(begin), at(end))
+    tag = CommitTag("app", number, "task", "shop", "run", *where, None, safe_until, rest, repaired=repaired)
     return OwnCommit(version, tag, NOW - age)
 
 
@@ -61,6 +62,14 @@ def test_a_part_of_a_range_is_not_a_state_of_the_source():
     commits = [commit(7, 200, 200, step=1), commit(5, 100, 200)]
     assert base(commits, at(250)) == older(6, at(200))
     assert base(commits, at(250), reloads=[at(200)]) == committed(7, at(200))
+
+
+def test_a_repair_is_a_state_of_the_source():
+    """It keeps the table's position; rows from before the repair are not read any more."""
+    commits = [commit(8, 200, 200, step=0, safe_until=at(210), repaired=True), commit(7, 100, 200), commit(6, 50, 100)]
+    assert base(commits, at(250)) == committed(8, at(200), safe_until=at(210))
+    assert base(commits, at(200)) == committed(8, at(200), safe_until=at(210))
+    assert base(commits, at(199)) == older(6, at(100))
 
 
 def test_a_statement_in_progress_is_not_a_state_either():
