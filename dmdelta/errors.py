@@ -15,6 +15,7 @@ DmdeltaError
 │  ├─ CommitConflict *             another writer committed first
 │  ├─ ForeignTable                 the table at the path belongs to something else
 │  ├─ Fenced                       another runner of this task is active
+│  │  └─ HeldByCommand             a command works on the task's tables
 │  └─ UnsupportedTable             only Spark can access the table
 ├─ QualityError                    check the data                                  exit 6
 │  ├─ NotLanded                    bronze does not reach the source's position in time
@@ -136,6 +137,10 @@ class ForeignTable(LakehouseError):
 
 class Fenced(LakehouseError):
     """Another runner of the same task is active: this one stops."""
+
+
+class HeldByCommand(Fenced):
+    """A command has excluded all runs of the task. A run that it paused retries until the command has ended."""
 
 
 class UnsupportedTable(LakehouseError):

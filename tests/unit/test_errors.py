@@ -23,6 +23,7 @@ EXIT_CODES = {
     "CommitConflict": 5,
     "ForeignTable": 5,
     "Fenced": 5,
+    "HeldByCommand": 5,
     "UnsupportedTable": 5,
     "QualityError": 6,
     "NotLanded": 6,

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 from dmdelta.config import TaskSpec
 from dmdelta.engine.control.client import change_state
@@ -10,33 +9,43 @@ from dmdelta.engine.control.state import Request
 from dmdelta.engine.task.mapping import relay_task
 from dmdelta.errors import Fenced
 from dmdelta.logging import get_logger
-from dmdelta.source.relay.relay_dir import locked
+from dmdelta.source.relay.relay_dir import locked, locked_for_command
 
 log = get_logger(__name__)
 
 
 @contextmanager
 def exclusive_access(spec: TaskSpec) -> Iterator[None]:
-    """Exclude all runs of the task during the block, by holding its relay folders.
+    """Exclude all runs of the task, and all other commands that exclude them, during the block.
 
     A running task is paused, and resumed at the end.
 
     Raises:
-        StageFailed: a run does not pause. Fenced: another process holds a folder.
+        StageFailed: a run does not pause. HeldByCommand: another command is working; it keeps its access.
+        Fenced: another process holds a relay folder.
     """
     folders = [relay_task(spec, source, until_caught_up=True).folder for source in spec.sources]
     with ExitStack() as held:
+        for folder in folders:
+            held.enter_context(locked_for_command(folder))
         try:
-            _hold(held, folders)
+            with ExitStack() as free:
+                for folder in folders:
+                    free.enter_context(locked(folder))
+                held.enter_context(free.pop_all())
         except Fenced:
-            held.close()
             log.info("task is running; requesting a pause", task=spec.name)
-            change_state(spec, Request.PAUSE)
-            held.callback(change_state, spec, Request.RESUME)
-            _hold(held, folders)
+            held.enter_context(_paused(spec))
+            for folder in folders:
+                held.enter_context(locked(folder))
         yield
 
 
-def _hold(held: ExitStack, folders: list[Path]) -> None:
-    for folder in folders:
-        held.enter_context(locked(folder))
+@contextmanager
+def _paused(spec: TaskSpec) -> Iterator[None]:
+    """Pause the running task during the block."""
+    change_state(spec, Request.PAUSE)
+    try:
+        yield
+    finally:
+        change_state(spec, Request.RESUME)

@@ -10,7 +10,7 @@ from dmdelta.engine.control.cancellation import StopRequest
 from dmdelta.engine.control.state import Reason, Request, State
 from dmdelta.engine.control.table import ControlTable
 from dmdelta.engine.task.task import Task
-from dmdelta.errors import DmdeltaError, Retryable
+from dmdelta.errors import DmdeltaError, HeldByCommand, Retryable
 from dmdelta.logging import get_logger
 from dmdelta.model.retry import Retry
 
@@ -28,13 +28,16 @@ class RetryDecision:
     delay: float | None = None
 
 
-def plan_after_failure(error: DmdeltaError, failures: int, *, ends: bool) -> RetryDecision:
+def plan_after_failure(error: DmdeltaError, failures: int, *, ends: bool, has_begun: bool = False) -> RetryDecision:
     """Decide what follows a failure.
 
     Args:
         failures: number of consecutive failures, including this one.
         ends: the run ends once it has caught up; its caller waits for the result.
+        has_begun: the run has followed its sources before: a command that holds them found it paused or retrying.
     """
+    if isinstance(error, HeldByCommand) and has_begun:
+        return RetryDecision(State.RETRYING, AUTO_RESUME.delay(1))
     if ends or not isinstance(error, Retryable):
         return RetryDecision(State.FAILED)
     return RetryDecision(State.RETRYING, AUTO_RESUME.delay(failures))

@@ -103,6 +103,11 @@ class RunCommands:
         self._operators: list[Decided] | None = None
         self._writing = threading.Lock()
 
+    @property
+    def has_begun(self) -> bool:
+        """An attempt has started all sources."""
+        return self._attempt is not None
+
     def begin(self, task: Task, attempt: Attempt) -> None:
         """Serve an attempt that starts now."""
         with self._opened:

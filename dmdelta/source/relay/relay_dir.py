@@ -1,10 +1,10 @@
-"""A source's relay folder: its lock, where the log on disk ends, and how each epoch started."""
+"""A source's relay folder: its locks, where the log on disk ends, and how each epoch started."""
 
 import fcntl
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import TextIO
 from dmdelta.binlog.events.boundary import scan_gtids, walk_events
 from dmdelta.binlog.events.format_description import parse_format_description
 from dmdelta.binlog.events.header import HEADER, HEADER_SIZE, EventType
-from dmdelta.errors import CorruptBinlog, Fenced
+from dmdelta.errors import CorruptBinlog, Fenced, HeldByCommand
 from dmdelta.model.gtid import Flavor, GtidSet, MariadbGtidSet, MysqlGtidSet, grown, parse_gtid_set
 from dmdelta.model.position import Position, file_number
 from dmdelta.model.segment import FIRST_OFFSET, MAGIC, Segment, epoch_folder
@@ -24,6 +24,8 @@ from dmdelta.source.relay.segment_writer import remove_parts
 from dmdelta.source.relay.volume import scratch_folder
 
 LOCK_SECONDS = 3.0
+_LOCK = ".lock"
+_COMMAND_LOCK = ".exclusive.lock"
 _BEGIN = "begin.json"
 _ENDS_OF_FILE = frozenset({EventType.ROTATE, EventType.STOP})
 
@@ -59,31 +61,74 @@ def locked(folder: Path) -> Iterator[None]:
     processes of this machine; a run on another machine is fenced by its commits.
 
     Raises:
-        Fenced: another process holds the lock and does not release it.
+        HeldByCommand: a command holds the lock and does not release it. Fenced: another process does.
     """
-    place = scratch_folder(folder)
-    for needed in (folder, place):
-        needed.mkdir(parents=True, exist_ok=True)
-    with (place / ".lock").open("a+") as lock:
-        end = time.monotonic() + LOCK_SECONDS
-        while not _lock(lock):
-            if time.monotonic() > end:
-                lock.seek(0)
-                holder = lock.read().strip() or "unknown"
-                raise Fenced(
-                    "another relay writes to this folder", hint=f"stop process {holder} first", folder=str(folder)
-                )
-            time.sleep(0.1)
-        lock.truncate(0)
-        lock.write(str(os.getpid()))
-        lock.flush()
+
+    def refused(holder: str) -> Fenced:
+        if holder == _working_command(folder):
+            return _held_by_command(folder, holder)
+        hint = f"stop process {holder or 'unknown'} first"
+        return Fenced("another relay writes to this folder", hint=hint, folder=str(folder))
+
+    with _holding(folder, _LOCK, refused):
         remove_parts(folder)
         yield
 
 
-def _lock(lock: TextIO) -> bool:
+@contextmanager
+def locked_for_command(folder: Path) -> Iterator[None]:
+    """Exclude other commands that need the relay folder for themselves, before a running task is paused for one.
+
+    Raises:
+        HeldByCommand: another command is working.
+    """
+    with _holding(folder, _COMMAND_LOCK, lambda holder: _held_by_command(folder, holder)):
+        yield
+
+
+def _held_by_command(folder: Path, holder: str) -> HeldByCommand:
+    return HeldByCommand(
+        "another command is working on the task's tables",
+        hint=f"retry after process {holder or 'unknown'} has ended",
+        folder=str(folder),
+    )
+
+
+@contextmanager
+def _holding(folder: Path, name: str, refused: Callable[[str], Fenced]) -> Iterator[None]:
+    """Hold a lock file, which then contains the process id. `refused`: the error if the process in it does not end."""
+    place = scratch_folder(folder)
+    for needed in (folder, place):
+        needed.mkdir(parents=True, exist_ok=True)
+    with (place / name).open("a+") as lock:
+        end = time.monotonic() + LOCK_SECONDS
+        while not _lock(lock, fcntl.LOCK_EX):
+            if time.monotonic() > end:
+                raise refused(_holder(lock))
+            time.sleep(0.1)
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        yield
+
+
+def _working_command(folder: Path) -> str | None:
+    """The process id of the command that holds its lock; None if there is none."""
+    place = scratch_folder(folder) / _COMMAND_LOCK
+    if not place.exists():
+        return None
+    with place.open() as lock:
+        return None if _lock(lock, fcntl.LOCK_SH) else _holder(lock)
+
+
+def _holder(lock: TextIO) -> str:
+    lock.seek(0)
+    return lock.read().strip()
+
+
+def _lock(lock: TextIO, kind: int) -> bool:
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True

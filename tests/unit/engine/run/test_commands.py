@@ -7,15 +7,17 @@ import pytest
 import yaml
 
 from dmdelta.config import load_spec
+from dmdelta.engine.control import listener
 from dmdelta.engine.control.cancellation import StopRequest
 from dmdelta.engine.control.protocol import ChangeState, ListOperators, ReadStatus
 from dmdelta.engine.control.state import Request, State
 from dmdelta.engine.run import commands as commands_module
 from dmdelta.engine.run import runner
-from dmdelta.engine.run.commands import RunCommands
+from dmdelta.engine.run.commands import Attempt, RunCommands
 from dmdelta.engine.telemetry.counters import RunCounters
 from dmdelta.engine.telemetry.task_status import TaskStatus
-from dmdelta.errors import ConfigError, SourceUnavailable, StageFailed
+from dmdelta.errors import ConfigError, HeldByCommand, SourceUnavailable, StageFailed
+from dmdelta.model.retry import Retry
 
 
 class Run:
@@ -93,6 +95,23 @@ def test_a_failed_attempt_that_is_paused_and_resumed_runs_again(spec, monkeypatc
     run = Run(spec, fails, stopped)
     assert run.end(monkeypatch)
     assert run.reported in ([State.RETRYING, State.PAUSED, State.RUNNING], [State.RETRYING, State.RUNNING])
+
+
+def test_a_run_that_is_resumed_while_a_command_works_continues_after_it(spec, monkeypatch):
+    """It does not end with the command's lock as its failure."""
+    monkeypatch.setattr(listener, "AUTO_RESUME", Retry(first=0.0))
+
+    def begins(run):
+        run.commands.begin(run.following.task, Attempt((), ()))
+        run.commands.restart.set()
+        return True
+
+    def held(_run):
+        raise HeldByCommand("another command is working", hint="retry")
+
+    run = Run(spec, begins, held, stopped)
+    assert run.end(monkeypatch)
+    assert run.reported == [State.RETRYING, State.RUNNING]
 
 
 def test_a_pause_is_answered_once_the_task_has_paused(spec):

@@ -1,0 +1,82 @@
+"""Exclusive access for commands: real locks and a real control socket; the run is replaced by what it does with them."""
+
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dmdelta.config import load_spec
+from dmdelta.engine.control.exclusive import exclusive_access
+from dmdelta.engine.control.socket_server import serving_commands
+from dmdelta.engine.control.state import Answer, Request, State
+from dmdelta.engine.task.mapping import relay_task
+from dmdelta.errors import Fenced, HeldByCommand
+from dmdelta.source.relay import relay_dir
+from dmdelta.source.relay.relay_dir import locked, locked_for_command
+
+
+class Run:
+    """A run that holds its relay folder except while it is paused."""
+
+    def __init__(self, folder, failure=None):
+        self.folder = folder
+        self.failure = failure
+        self.requests = []
+        self.relay = ExitStack()
+        self.relay.enter_context(locked(folder))
+
+    def execute(self, command):
+        self.requests.append(command.command)
+        if command.command is Request.PAUSE:
+            if self.failure is not None:
+                raise self.failure
+            self.relay.close()
+        elif self.failure is None:
+            self.relay.enter_context(locked(self.folder))
+        return Answer("t", State.PAUSED, "host:1")
+
+
+@pytest.fixture
+def spec(monkeypatch):
+    """A task whose locks are awaited briefly, with a short path for its socket."""
+    monkeypatch.setattr(relay_dir, "LOCK_SECONDS", 0.0)
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        path, source = Path(folder) / "task.yml", {"source-id": "s1", "binlog-dir": folder}
+        path.write_text(yaml.safe_dump({"name": "t", "sources": [source], "lakehouse": {"root": folder}}))
+        yield load_spec(path)
+
+
+@pytest.fixture
+def folder(spec):
+    return relay_task(spec, spec.sources[0], until_caught_up=True).folder
+
+
+def test_a_second_command_neither_pauses_nor_resumes_the_task(spec, folder):
+    """It fails, and the first one keeps its access; afterwards another command can work."""
+    run = Run(folder)
+    with serving_commands(spec, run):
+        with exclusive_access(spec):
+            with pytest.raises(HeldByCommand, match="another command is working"), exclusive_access(spec):
+                pass
+            assert run.requests == [Request.PAUSE]
+            with pytest.raises(HeldByCommand), locked(folder):
+                pass
+        assert run.requests == [Request.PAUSE, Request.RESUME]
+        with exclusive_access(spec):
+            assert run.requests[2:] == [Request.PAUSE]
+    run.relay.close()
+
+
+def test_a_folder_that_another_run_holds_is_not_held_by_a_command(folder, monkeypatch):
+    """Neither while a command waits for it: only the process that holds both locks has its access."""
+    monkeypatch.setattr(relay_dir, "LOCK_SECONDS", 0.0)
+    with locked(folder):
+        with pytest.raises(Fenced) as raised, locked(folder):
+            pass
+        assert not isinstance(raised.value, HeldByCommand)
+        (folder / ".lock").write_text("1")
+        with locked_for_command(folder), pytest.raises(Fenced) as raised, locked(folder):
+            pass
+        assert not isinstance(raised.value, HeldByCommand)
