@@ -38,6 +38,18 @@ def change_state(spec: TaskSpec, request: Request) -> None:
         ask_task(spec, request)
 
 
+def withdraw_pause(spec: TaskSpec) -> None:
+    """Let a task continue that may not have paused yet, and will not pause then. Does not wait.
+
+    Raises:
+        StageFailed: the task has failed, or does not answer. LakehouseError: the control table cannot be written.
+    """
+    if ask_running(spec, ChangeState(command=Request.RESUME)) is None:
+        # Not `ask_task`: it sends nothing to a task that still reports that it is running.
+        task = open_metadata(spec)
+        ControlTable(task.spark, task.lakehouse, spec.name).ask(Request.RESUME)
+
+
 def ask_task(spec: TaskSpec, request: Request) -> Answer:
     """Send a command through dm_meta and wait until the task has the requested state.
 

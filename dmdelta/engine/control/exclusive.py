@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from dmdelta.config import TaskSpec
-from dmdelta.engine.control.client import change_state
+from dmdelta.engine.control.client import change_state, withdraw_pause
 from dmdelta.engine.control.state import Request
 from dmdelta.engine.task.mapping import relay_task
-from dmdelta.errors import Fenced
+from dmdelta.errors import DmdeltaError, Fenced
 from dmdelta.logging import get_logger
 from dmdelta.source.relay.relay_dir import locked, locked_for_command
 
@@ -18,7 +18,7 @@ log = get_logger(__name__)
 def exclusive_access(spec: TaskSpec) -> Iterator[None]:
     """Exclude all runs of the task, and all other commands that exclude them, during the block.
 
-    A running task is paused, and resumed at the end.
+    A running task is paused, and resumed at the end, also if the pause fails or is interrupted.
 
     Raises:
         StageFailed: a run does not pause. HeldByCommand: another command is working; it keeps its access.
@@ -44,8 +44,19 @@ def exclusive_access(spec: TaskSpec) -> Iterator[None]:
 @contextmanager
 def _paused(spec: TaskSpec) -> Iterator[None]:
     """Pause the running task during the block."""
-    change_state(spec, Request.PAUSE)
+    try:
+        change_state(spec, Request.PAUSE)
+    except BaseException:
+        _withdraw(spec)  # the request remains in effect otherwise, and the task pauses later
+        raise
     try:
         yield
     finally:
         change_state(spec, Request.RESUME)
+
+
+def _withdraw(spec: TaskSpec) -> None:
+    try:
+        withdraw_pause(spec)
+    except DmdeltaError as error:  # the pause's own error is raised
+        log.warning("pause not withdrawn; resume the task if it is paused", task=spec.name, why=error.message)

@@ -8,11 +8,14 @@ import pytest
 import yaml
 
 from dmdelta.config import load_spec
+from dmdelta.engine.control.client import ask_task, withdraw_pause
 from dmdelta.engine.control.exclusive import exclusive_access
 from dmdelta.engine.control.socket_server import serving_commands
 from dmdelta.engine.control.state import Answer, Request, State
+from dmdelta.engine.control.table import ControlTable
 from dmdelta.engine.task.mapping import relay_task
-from dmdelta.errors import Fenced, HeldByCommand
+from dmdelta.engine.task.task import open_metadata
+from dmdelta.errors import Fenced, HeldByCommand, StageFailed
 from dmdelta.source.relay import relay_dir
 from dmdelta.source.relay.relay_dir import locked, locked_for_command
 
@@ -67,6 +70,39 @@ def test_a_second_command_neither_pauses_nor_resumes_the_task(spec, folder):
         with exclusive_access(spec):
             assert run.requests[2:] == [Request.PAUSE]
     run.relay.close()
+
+
+@pytest.mark.parametrize("failure", [StageFailed("not paused after 60 s", hint="wait"), KeyboardInterrupt()])
+def test_a_pause_that_fails_is_withdrawn(spec, folder, failure, monkeypatch):
+    """The task does not stay paused if it pauses later."""
+    run = Run(folder, StageFailed("not paused after 60 s", hint="wait"))
+    if isinstance(failure, KeyboardInterrupt):
+        monkeypatch.setattr("dmdelta.engine.control.exclusive.change_state", interrupted(failure))
+    with serving_commands(spec, run), pytest.raises(type(failure)), exclusive_access(spec):
+        pytest.fail("it has no access")
+    assert run.requests[-1] is Request.RESUME
+    run.relay.close()
+    with exclusive_access(spec):
+        assert run.requests[-1] is Request.RESUME
+
+
+def interrupted(failure):
+    def change_state(_spec, _request):
+        raise failure
+
+    return change_state
+
+
+def test_a_pause_is_withdrawn_through_dm_meta_while_the_task_reports_that_it_is_running(spec):
+    """A resume that waits for that state would send nothing."""
+    task = open_metadata(spec)
+    table = ControlTable(task.spark, task.lakehouse, spec.name)
+    table.publish(State.RUNNING)
+    table.ask(Request.PAUSE)
+    ask_task(spec, Request.RESUME)
+    assert table.asked().request.request is Request.PAUSE
+    withdraw_pause(spec)
+    assert table.asked().request.request is Request.RESUME
 
 
 def test_a_folder_that_another_run_holds_is_not_held_by_a_command(folder, monkeypatch):
