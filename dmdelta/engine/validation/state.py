@@ -106,14 +106,14 @@ class Validation:
         begin = self.position if self.position is not None else end
         news = end > begin or bool(self._left.keys() - set(self.held()))
         if news:
-            before = dict(self.pending), self.validated, dict(self.by_table)
+            before = dict(self.pending), self.validated, dict(self.by_table), dict(self._left)
             try:
                 for events, part in self._work(Range(begin, end)):
                     self._compare(events, part)
                     if self.looks.stop.requested:
                         break
             except Exception:
-                self.pending, self.validated, self.by_table = before
+                self.pending, self.validated, self.by_table, self._left = before
                 raise
         if self.looks.stop.requested:
             return
