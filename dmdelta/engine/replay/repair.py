@@ -165,9 +165,10 @@ class TableRepair:
 def whole_at(
     spark: SparkSession, target: Target, at: TableVersion, schema: TableSchema
 ) -> tuple[TableSchema, DataFrame]:
-    """A source table's schema in silver, and its rows there, including the quarantined ones.
+    """A source table's schema in silver, and its rows there, including those that were quarantined then.
 
     Args:
+        at: from `table_version`.
         schema: the source table's schema.
 
     Raises:
@@ -175,7 +176,10 @@ def whole_at(
     """
     held = rows_at(spark, target, at.version)
     seen = seen_whole(target, schema, held)
-    return seen, with_quarantined(spark, target, shard_rows(target, held), seen)
+    rows = shard_rows(target, held)
+    if at.quarantine is None:
+        return seen, rows
+    return seen, with_quarantined(spark, target, rows, seen, at.quarantine)
 
 
 def _without_quarantined(wrong: DataFrame, kept: DataFrame, seen: TableSchema) -> DataFrame:

@@ -13,10 +13,11 @@ from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 from dmdelta.changelog.extraction import keys_of
 from dmdelta.changelog.row_text import row_text
 from dmdelta.ddl.types.silver_types import COMMITTED_AT, VERSION, silver_type
+from dmdelta.lakehouse.history import commits
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.lakehouse.metadata_table import create_metadata
 from dmdelta.lakehouse.spark_errors import wrapped
-from dmdelta.lakehouse.tables import table_state
+from dmdelta.lakehouse.tables import UNFINISHED, table_state
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.model.spark_sql import literal, quote
@@ -61,20 +62,33 @@ class Quarantine:
         schema, table = silver
         return lakehouse.metadata(f"{task}_quarantine__{schema}__{table}")
 
-    def has_rows(self, spark: SparkSession) -> bool:
+    def version(self, spark: SparkSession) -> int | None:
+        """The newest version of the quarantine; None if it does not exist.
+
+        Raises:
+            LakehouseError: its history cannot be read.
+        """
+        newest = next(iter(commits(spark, self.place, 1)), None)
+        return None if newest is None or newest.user_metadata == UNFINISHED else newest.version
+
+    def has_rows(self, spark: SparkSession, at: int | None = None) -> bool:
         """Whether the quarantine exists and has rows of the source table.
+
+        Args:
+            at: a version of the quarantine; None: the newest one.
 
         Raises:
             LakehouseError: it cannot be read.
         """
-        if table_state(spark, self.place) is None:
+        if at is None and table_state(spark, self.place) is None:
             return False
         with wrapped(self.place, "reading"):
-            return not self.rows(spark).limit(1).isEmpty()
+            return not self.rows(spark, at).limit(1).isEmpty()
 
-    def rows(self, spark: SparkSession) -> DataFrame:
-        """The source table's quarantined rows. The quarantine table must exist."""
-        return spark.table(self.place).where(self._own)
+    def rows(self, spark: SparkSession, at: int | None = None) -> DataFrame:
+        """The source table's quarantined rows, at a version or the newest one. The quarantine table must exist."""
+        held = spark.table(self.place) if at is None else spark.sql(f"SELECT * FROM {self.place} VERSION AS OF {at}")
+        return held.where(self._own)
 
     def update(self, spark: SparkSession, net: DataFrame, schema: TableSchema) -> None:
         """Quarantine the failing rows of a batch, and remove its other rows from quarantine. Idempotent.
@@ -197,16 +211,21 @@ def key_text(schema: TableSchema) -> str:
     return row_text({column.name: silver_type(column) for column in keys_of(schema)})
 
 
-def with_quarantined(spark: SparkSession, target: Target, live: DataFrame, schema: TableSchema) -> DataFrame:
+def with_quarantined(
+    spark: SparkSession, target: Target, live: DataFrame, schema: TableSchema, at: int | None = None
+) -> DataFrame:
     """The rows of a silver table and its quarantined rows: together they are the source's rows.
+
+    Args:
+        at: a version of the quarantine; None: the newest one.
 
     Raises:
         LakehouseError: the quarantine cannot be read.
     """
     quarantine = Quarantine.of(target)
-    if not quarantine.has_rows(spark):
+    if not quarantine.has_rows(spark, at):
         return live
-    return live.unionByName(silver_rows_of(quarantine.rows(spark), schema).select(*map(quote, live.columns)))
+    return live.unionByName(silver_rows_of(quarantine.rows(spark, at), schema).select(*map(quote, live.columns)))
 
 
 def without_quarantined(spark: SparkSession, target: Target, rows: DataFrame, schema: TableSchema) -> DataFrame:

@@ -23,6 +23,7 @@ from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
 from dmdelta.model.spark_sql import quote
+from dmdelta.silver.apply.quarantine import Quarantine
 from dmdelta.silver.apply.request import leaves_whole
 from dmdelta.silver.rows.keyless import identity
 from dmdelta.silver.table.state import silver_state
@@ -64,10 +65,13 @@ class TableVersion:
     Attributes:
         version: the newest Delta version, by any writer.
         commit: the task's newest commit, whose end is the position of the version.
+        quarantine: a version of the quarantine that has the effects of every change before the position, and of later
+            ones only if the source had made them before this was looked up; None: there is no quarantine.
     """
 
     version: int
     commit: OwnCommit
+    quarantine: int | None = None
 
     @property
     def position(self) -> Position:
@@ -94,7 +98,8 @@ def table_version(spark: SparkSession, target: Target) -> TableVersion:
                 hint=f"take a new snapshot of the table: dmdelta snapshot SPEC --table {'.'.join(target.source)}",
             )
         if not commit.tag.rest and not _may_be_part(spark, target, commit.tag):
-            return TableVersion(version, commit)
+            # After silver: a batch changes the quarantine first.
+            return TableVersion(version, commit, Quarantine.of(target).version(spark))
         if time.monotonic() > deadline:
             hint = "an earlier run was interrupted: run the task, which completes the range"
             raise QualityError(f"{target.place} contains an incompletely applied range", hint=hint)

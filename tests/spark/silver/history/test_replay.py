@@ -3,7 +3,9 @@
 from dataclasses import replace
 
 import pytest
+from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
+from dmdelta.engine.replay.repair import whole_at
 from dmdelta.engine.validation.fix import plan_tag
 from dmdelta.errors import ForeignTable, QualityError
 from dmdelta.lakehouse.changes import Change, Verb
@@ -11,7 +13,9 @@ from dmdelta.lakehouse.commits import make_change
 from dmdelta.model.position import Position
 from dmdelta.model.schema import Column, TableSchema
 from dmdelta.rules.routes import Route
+from dmdelta.silver.apply.quarantine import Quarantine
 from dmdelta.silver.apply.request import tag_of
+from dmdelta.silver.apply.row_checks import OnFailure, RowCheck
 from dmdelta.silver.history import repair
 from dmdelta.silver.history.deletions import deleted_keys
 from dmdelta.silver.history.lineage import ReplayRange
@@ -30,7 +34,7 @@ from dmdelta.silver.history.repair import (
 from dmdelta.silver.history.replay import discard, replay_ranges, replay_request
 from dmdelta.silver.rows.strategy import Mode
 from dmdelta.silver.table.state import silver_position
-from tests.support.changelog import ITEMS, Changelog
+from tests.support.changelog import ITEMS, TASK, Changelog
 
 THEN = ("then", "items")
 BEGIN = Position(1, "binlog.000001", 1000)
@@ -166,6 +170,31 @@ def test_a_repair_from_the_source_leaves_a_table_whole(spark, lakehouse, monkeyp
     changelog.apply(end, mode=Mode.SAFE, known=None, applied=None, after=None)
     assert changelog.silver() == sorted([*expected, (7, "a7")], key=repr)
     assert table_version_at(spark, target, end).version == at.version
+
+
+def test_the_quarantine_is_read_as_of_the_version_of_the_table(spark, lakehouse):
+    """Rows that a later batch quarantines, or that leave the quarantine then, are where they were."""
+    changelog = Changelog(spark, lakehouse)
+    check = RowCheck("v is not bad", F.coalesce(F.col("v") == "bad", F.lit(False)), OnFailure.QUARANTINE)
+    checks = {"checks": lambda *_: [check], "known": None, "applied": None, "after": None}
+    changelog.tell(ITEMS)
+    for key, v in enumerate(("good", "bad", "good")):
+        changelog.insert({"id": key, "v": v})
+    end = changelog.land()
+    changelog.apply(BEGIN, end, **checks)
+    target = changelog.request(BEGIN, end).target
+    at = table_version(spark, target)
+    changelog.update({"id": 0, "v": "good"}, {"id": 0, "v": "bad"})
+    changelog.update({"id": 1, "v": "bad"}, {"id": 1, "v": "good"})
+    changelog.apply(end, **checks)
+    assert quarantined(spark, lakehouse) == ['{"id":0}']
+    for version, rows in ((at, ["good", "bad", "good"]), (table_version(spark, target), ["bad", "good", "good"])):
+        _, live = whole_at(spark, target, version, ITEMS)
+        assert [(row["id"], row["v"]) for row in live.orderBy("id").collect()] == list(enumerate(rows))
+
+
+def quarantined(spark, lakehouse):
+    return [row["row_key"] for row in spark.table(Quarantine.place_of(lakehouse, TASK, ITEMS.name)).collect()]
 
 
 def test_between_two_commits_of_a_range_a_table_has_no_position(spark, lakehouse, monkeypatch):
