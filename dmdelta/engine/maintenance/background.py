@@ -106,14 +106,17 @@ class BackgroundMaintenance:
         scheduler, name = self.scheduler, state.name
         state.commits = 0
         target = scheduler.context.table(name)
-        table = maintained_silver(self.spark, target.place)
-        plan = self._plan(table, stop)
-        if plan.deeds:
-            with scheduler.maintenance(name, stop) as ours, scheduler.tables.turns(self.spark, [name]):
-                if ours:
-                    self._execute(table, plan, stop)
+        tables = [maintained_silver(self.spark, target.place)]
         if scheduler.context.checks is not no_checks:
-            self._maintain(MaintainedTable(Quarantine.of(target).place, Content.QUARANTINE), stop)
+            tables.append(MaintainedTable(Quarantine.of(target).place, Content.QUARANTINE))
+        worn = [(table, plan) for table in tables if (plan := self._plan(table, stop)).deeds]
+        if not worn:
+            return
+        # The quarantine, too: the turns of the table write it.
+        with scheduler.maintenance(name, stop) as ours, scheduler.tables.turns(self.spark, [name]):
+            for table, plan in worn:
+                if ours and not stop.requested:
+                    self._execute(table, plan, stop)
 
     def _bronze(self, stop: StopRequest) -> None:
         landed = self.scheduler.tables.counters.batches

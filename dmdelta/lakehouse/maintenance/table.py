@@ -18,7 +18,7 @@ from dmdelta.lakehouse.access.log_cleanup import record_vacuum
 from dmdelta.lakehouse.access.spark import rewrite_files
 from dmdelta.lakehouse.access.table_writers import delta_rs_writes, spark_writes, writes_alone
 from dmdelta.lakehouse.creation import properties_list
-from dmdelta.lakehouse.maintenance.old_commits import MaintainedTable, clean_log
+from dmdelta.lakehouse.maintenance.old_commits import Content, MaintainedTable, clean_log
 from dmdelta.lakehouse.retention import DELTA, Retention, files_kept
 from dmdelta.lakehouse.spark_errors import is_absent, wrapped
 from dmdelta.lakehouse.tables import table_state
@@ -209,7 +209,7 @@ def maintain_table(
             purged, _ = rewrite_files(spark, table, f"REORG TABLE {table} APPLY (PURGE)")
     reach(CrashPoint.CARE_BEFORE_COMPACTION)
     if plan.compact:
-        gone, added = _compact(spark, table, since)
+        gone, added = _compact(spark, maintained, since)
     reach(CrashPoint.CARE_BEFORE_VACUUM)
     if plan.vacuum:
         with spark_writes(table):
@@ -220,9 +220,13 @@ def maintain_table(
     return MaintenanceResult(table, purged, gone, added, plan.vacuum, log_files)
 
 
-def _compact(spark: SparkSession, table: str, since: PartitionBound | None) -> tuple[int, int]:
-    """Rewrite small files, with delta-rs if it can write the table: a twentieth of the CPU time of Spark."""
-    local = local_table(spark, table)
+def _compact(spark: SparkSession, maintained: MaintainedTable, since: PartitionBound | None) -> tuple[int, int]:
+    """Rewrite small files, with delta-rs if it can write the table: a twentieth of the CPU time of Spark.
+
+    A quarantine is Spark's: its writers do not tell delta-rs that they write.
+    """
+    table = maintained.table
+    local = local_table(spark, table) if maintained.content is not Content.QUARANTINE else None
     if local is not None and local.is_plain(variants=True):
         with delta_rs_writes(table) as free:
             if free:

@@ -3,10 +3,14 @@
 from datetime import datetime, timezone
 from pathlib import Path
 
+import pytest
+
 from dmdelta.lakehouse.history import newest_own_commit
-from dmdelta.lakehouse.maintenance.old_commits import maintained_silver
+from dmdelta.lakehouse.maintenance.old_commits import Content, MaintainedTable, maintained_silver
 from dmdelta.lakehouse.maintenance.table import MaintenancePlan, maintain_table, plan_maintenance, read_table_health
+from dmdelta.lakehouse.metadata_table import create_metadata
 from dmdelta.lakehouse.session import maintenance_session
+from dmdelta.silver.apply.quarantine import COLUMNS
 from dmdelta.silver.table.target import silver_app
 from tests.support.changelog import ITEMS, SOURCE, TASK, Changelog
 
@@ -74,6 +78,22 @@ def test_well_clustered_files_are_not_rewritten(spark, lakehouse):
         changelog.apply(begin)
     cared = maintain_table(caring, maintained_silver(spark, table), only)
     assert (cared.compacted_files, cared.new_files) == (2, 1)
+
+
+@pytest.mark.parametrize(("content", "writer"), [(Content.QUARANTINE, "Apache-Spark"), (Content.BRONZE, "delta-rs")])
+def test_a_quarantine_is_compacted_by_spark(spark, lakehouse, content, writer):
+    """As all its writers are; delta-rs compacts tables whose writers tell it when they write."""
+    table = lakehouse.metadata("t_compacted")
+    create_metadata(spark, lakehouse, table, COLUMNS, TASK)
+    for key in ("a", "b"):
+        row = spark.sql(f"SELECT '{key}' AS row_key, parse_json('1') AS image")
+        row.write.format("delta").mode("append").saveAsTable(table)
+    result = maintain_table(maintenance_session(spark), MaintainedTable(table, content), MaintenancePlan(compact=True))
+    assert (result.compacted_files, result.new_files) == (2, 1)
+    newest = spark.sql(f"DESCRIBE HISTORY {table} LIMIT 1").first()
+    assert newest["operation"] == "OPTIMIZE"
+    assert newest["engineInfo"].startswith(writer)
+    assert spark.table(table).count() == 2
 
 
 CUBE = "spark.databricks.delta.optimize.clustering.mergeStrategy.minCubeSize.threshold"
