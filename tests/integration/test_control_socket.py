@@ -11,8 +11,13 @@ import pytest
 from dmdelta.cli.main import execute
 from dmdelta.config import load_spec
 from dmdelta.engine.control import socket_client
+from dmdelta.engine.control.client import change_state
+from dmdelta.engine.control.exclusive import exclusive_access
 from dmdelta.engine.control.protocol import ReadStatus
 from dmdelta.engine.control.socket_path import control_socket
+from dmdelta.engine.control.state import Request
+from dmdelta.errors import HeldByCommand
+from dmdelta.lakehouse.layout import Lakehouse
 from tests.support.relaying import wait_until
 from tests.support.task import Task
 
@@ -90,6 +95,29 @@ def test_every_command_of_a_live_task(task, spark, capsys, monkeypatch):
         wait_until(lambda: is_running(task, spec), 120)
         assert json.loads(cold(task, "stop", spec, "--json"))["state"] == "stopped"
         wait_until(lambda: not control_socket(load_spec_of(task)).exists(), 60)
+
+
+def test_a_task_that_is_resumed_while_a_command_works_continues_after_it(task, spark):
+    """It retries meanwhile, and a second command is refused; neither ends the task."""
+    with task.running():
+        spec = load_spec_of(task)
+        wait_until(lambda: served(task) and applied(status_of(spec)), 120)
+        with exclusive_access(spec):
+            assert status_of(spec)["state"] == "paused"
+            with pytest.raises(HeldByCommand), exclusive_access(spec):
+                pass
+            assert status_of(spec)["state"] == "paused"
+            change_state(spec, Request.RESUME)
+            wait_until(lambda: status_of(spec)["state"] == "retrying", 60)
+            assert "another command is working" in status_of(spec)["error"]
+        assert status_of(spec)["state"] == "running"
+        task.server.execute("INSERT INTO orders VALUES (9, 'late')", database=task.database)
+        silver = Lakehouse(root=str(task.root)).silver(task.database, "orders")
+        wait_until(lambda: not spark.table(silver).where("id = 9").isEmpty(), 120)
+
+
+def status_of(spec):
+    return socket_client.ask_running(spec, ReadStatus()).result
 
 
 def is_running(task, spec):
