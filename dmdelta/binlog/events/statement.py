@@ -34,6 +34,7 @@ class StatementKind(Enum):
     COMMIT = "commit"
     ROLLBACK = "rollback"
     SAVEPOINT = "savepoint"
+    ROLLBACK_TO = "rollback to"
     XA_START = "xa start"
     XA_END = "xa end"
     XA_PREPARE = "xa prepare"
@@ -49,10 +50,16 @@ class StatementKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A classified statement; `xid` is the canonical identifier of an XA verb."""
+    """A classified statement.
+
+    Attributes:
+        xid: the canonical identifier of an XA verb.
+        savepoint: the name in SAVEPOINT and ROLLBACK TO, in lower case: names of any case are equal.
+    """
 
     kind: StatementKind
     xid: str | None = None
+    savepoint: str | None = None
 
 
 _FREQUENT = {"BEGIN": Statement(StatementKind.BEGIN), "COMMIT": Statement(StatementKind.COMMIT)}
@@ -78,9 +85,11 @@ _XA_KINDS = {
 _CONTROL = (
     (re.compile(r"BEGIN\b|START\s+TRANSACTION\b", re.IGNORECASE), StatementKind.BEGIN),
     (re.compile(r"COMMIT\b", re.IGNORECASE), StatementKind.COMMIT),
-    (re.compile(r"ROLLBACK\s+(?:WORK\s+)?TO\b|(?:RELEASE\s+)?SAVEPOINT\b", re.IGNORECASE), StatementKind.SAVEPOINT),
-    (re.compile(r"ROLLBACK\b", re.IGNORECASE), StatementKind.ROLLBACK),
+    (re.compile(r"ROLLBACK\b(?!\s+(?:WORK\s+)?TO\b)", re.IGNORECASE), StatementKind.ROLLBACK),
+    (re.compile(r"RELEASE\s+SAVEPOINT\b", re.IGNORECASE), StatementKind.ADMIN),
 )
+_SAVEPOINT = re.compile(r"(ROLLBACK\s+(?:WORK\s+)?TO(?:\s+SAVEPOINT)?|SAVEPOINT)\b\s*(.*)", re.DOTALL | re.IGNORECASE)
+_QUOTED = re.compile(r"([`\"])(.*)\1", re.DOTALL)
 _ADMIN_OBJECTS = (
     "AGGREGATE|CLUSTERING|COMPONENT|EVENT|FUNCTION|INSTANCE|JSON|LIBRARY|LOGFILE|MASKING|MATERIALIZED|PACKAGE|PLUGIN"
     "|PREPARE|PROCEDURE|RESOURCE|ROLE|SEQUENCE|SERVER|SPATIAL\\s+REFERENCE|TABLESPACE|TRIGGER|UNDO|USER|VIEW"
@@ -124,6 +133,10 @@ def classify(sql: str) -> Statement:
     verb = _XA.match(text)
     if verb is not None:
         return Statement(_XA_KINDS[verb.group(1).upper()], parse_xid(verb.group(2)))
+    savepoint = _SAVEPOINT.match(text)
+    if savepoint is not None:
+        kind = StatementKind.SAVEPOINT if savepoint.group(1)[0] in "Ss" else StatementKind.ROLLBACK_TO
+        return Statement(kind, savepoint=_unquoted(savepoint.group(2)).lower())
     if _DDL.match(text):
         return Statement(StatementKind.DDL)
     if _TEMPORARY.match(text) or _ADMIN.match(text):
@@ -144,6 +157,11 @@ def significant(sql: str) -> str:
         text = _strip(_MARK.sub(" ", _COMMENT.sub(" ", text)))
     match = _SET_FOR.match(text)
     return _strip(text[match.end() :]) if match else text
+
+
+def _unquoted(name: str) -> str:
+    quoted = _QUOTED.fullmatch(name)
+    return quoted.group(2).replace(quoted.group(1) * 2, quoted.group(1)) if quoted else name
 
 
 def _strip(text: str) -> str:

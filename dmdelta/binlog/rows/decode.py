@@ -49,6 +49,10 @@ _TABLE_MAP, _PAYLOAD, _XID = (
 _NO_TABLE = object()
 
 ROW_FORMAT_HINT = "set binlog_format=ROW for every session that writes, and reload the tables that it wrote to"
+UNDONE_HINT = (
+    "do not mix such tables in one transaction, or convert them to InnoDB; load the tables again with `task-mode: all`"
+    " and `dmdelta checkpoint reset`"
+)
 
 
 def decode_segment(stream: BinaryIO, segment: Segment, options: DecodeOptions) -> Iterator[ChangeBatch]:
@@ -87,6 +91,11 @@ class _Decoder:
         self._open = False
         self._standalone = True
         self._rows_seen = False
+        """Since the last savepoint, or the transaction's begin; only rows of replicated tables count."""
+        self._row_groups = 0
+        """Rows before the last savepoint: how many of the transaction's savepoints directly follow rows."""
+        self._savepoints: dict[str | None, int] = {}
+        """By name, the value of `_row_groups` at the savepoint."""
         self._sharing: RowsLayout | None = None
         """Rows of this layout share entry `_number` of the batch."""
 
@@ -122,7 +131,6 @@ class _Decoder:
                 if layout is None or kind != alike_kind or not event.startswith(alike, HEADER_SIZE):
                     state = tables.get(event[HEADER_SIZE:ID_END], _NO_TABLE)
                     if state is None:
-                        self._rows_seen = True
                         continue
                     if not isinstance(state, TableState):
                         self._check_dummy(event)
@@ -267,6 +275,10 @@ class _Decoder:
             self._end_transaction()
         elif kind is StatementKind.ROLLBACK:
             self._rollback()
+        elif kind is StatementKind.SAVEPOINT:
+            self._savepoint(statement)
+        elif kind is StatementKind.ROLLBACK_TO:
+            self._rollback_to(statement)
         elif kind in (StatementKind.XA_COMMIT, StatementKind.XA_ROLLBACK):
             self._xa_verdict(statement, timestamp)
         elif kind is StatementKind.DML:
@@ -283,12 +295,27 @@ class _Decoder:
             self._committed = timestamp * _SECOND
 
     def _rollback(self) -> None:
-        if self._rows_seen:
+        if self._rows_seen or self._row_groups:
             raise UnsupportedEvent(
                 "a transaction with row changes ends in ROLLBACK: it mixes transactional and non-transactional tables",
-                hint="do not mix such tables in one transaction, or convert them to InnoDB; reload them",
+                hint=UNDONE_HINT,
             )
         self._end_transaction()
+
+    def _savepoint(self, statement: Statement) -> None:
+        """A name that is used again replaces its savepoint."""
+        self._row_groups += self._rows_seen
+        self._rows_seen = False
+        self._savepoints[statement.savepoint] = self._row_groups
+
+    def _rollback_to(self, statement: Statement) -> None:
+        """Servers leave out undone rows. MariaDB keeps them if a non-transactional or temporary table was changed."""
+        if self._rows_seen or self._row_groups > self._savepoints.get(statement.savepoint, 0):
+            raise UnsupportedEvent(
+                "ROLLBACK TO SAVEPOINT undoes row changes that are in the log: the transaction also changes"
+                " non-transactional or temporary tables",
+                hint=UNDONE_HINT,
+            )
 
     def _ddl(self, query: Query, timestamp: int) -> None:
         self._tables.forget()

@@ -204,11 +204,75 @@ def test_rows_that_were_rolled_back_stop_the_task() -> None:
         log.changes()
 
 
-def test_a_rollback_to_a_savepoint_is_not_a_rollback() -> None:
-    """Only the end of the transaction matters."""
+ROW = ""
+
+
+def mixed(*steps: str) -> Log:
+    """A transaction of these statements; `ROW` is an event of one row."""
     log = Log().query("BEGIN").add(EventType.TABLE_MAP, table_map_body(COLUMNS, NAMES))
-    log.add(EventType.WRITE_ROWS, rows_body(image(1), 2)).query("ROLLBACK TO `s`").add(EventType.XID, bytes(8))
-    assert len(rows_of(log.changes())) == 1
+    for step in steps:
+        if step == ROW:
+            log.add(EventType.WRITE_ROWS, rows_body(image(1), 2))
+        else:
+            log.query(step)
+    return log
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (ROW, "SAVEPOINT `s`", "ROLLBACK TO `s`"),
+        (ROW, "SAVEPOINT `s`", "ROLLBACK TO `S`", ROW),
+        (ROW, "SAVEPOINT `s`", ROW, "SAVEPOINT `s`", "ROLLBACK TO `s`"),
+        (ROW, "SAVEPOINT `s`", "SAVEPOINT `t`", "ROLLBACK TO `s`", ROW, "SAVEPOINT `u`", "ROLLBACK TO `u`"),
+        ("ROLLBACK TO `s`", ROW),
+        ("SAVEPOINT `s`", ROW, "RELEASE SAVEPOINT `s`", ROW),
+    ],
+)
+def test_a_savepoint_without_rows_after_it_undoes_nothing(steps: tuple[str, ...]) -> None:
+    """Rows before the named savepoint and after the rollback remain; the statements change nothing."""
+    log = mixed(*steps).add(EventType.XID, bytes(8))
+    assert len(rows_of(log.changes())) == steps.count(ROW)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        ("SAVEPOINT `s`", ROW, "ROLLBACK TO `s`"),
+        (ROW, "SAVEPOINT `s`", ROW, "SAVEPOINT `t`", "ROLLBACK TO `s`"),
+        (ROW, "SAVEPOINT `s`", ROW, "SAVEPOINT `t`", "ROLLBACK TO `t`", "ROLLBACK TO `s`"),
+        (ROW, "ROLLBACK TO `unknown`"),
+        (ROW, "SAVEPOINT `s`", "ROLLBACK TO `unknown`"),
+    ],
+)
+def test_rows_that_a_savepoint_undoes_stop_the_task(steps: tuple[str, ...]) -> None:
+    """They are in the log, but not in the source."""
+    with pytest.raises(UnsupportedEvent, match="ROLLBACK TO SAVEPOINT undoes") as caught:
+        mixed(*steps).changes()
+    assert "checkpoint reset" in (caught.value.hint or "")
+
+
+def test_savepoints_end_with_their_transaction() -> None:
+    """The savepoint of an earlier transaction says nothing about the rows of this one."""
+    log = mixed(ROW, "SAVEPOINT `s`").add(EventType.XID, bytes(8))
+    log.query("BEGIN").query("SAVEPOINT `t`").add(EventType.WRITE_ROWS, rows_body(image(1), 2))
+    with pytest.raises(UnsupportedEvent, match="ROLLBACK TO SAVEPOINT undoes"):
+        log.query("ROLLBACK TO `t`").changes()
+
+
+@pytest.mark.parametrize("end", ["ROLLBACK", "ROLLBACK TO `s`"])
+def test_a_rollback_of_tables_that_are_not_replicated_is_ignored(end: str) -> None:
+    """None of its rows would have been read."""
+    log = mixed(ROW, "SAVEPOINT `s`", ROW, end)
+    if end != "ROLLBACK":
+        log.add(EventType.XID, bytes(8))
+    assert log.changes(DecodeOptions(wanted=lambda *_: False)) == []
+
+
+def test_rows_before_a_savepoint_count_for_a_rollback() -> None:
+    """The end of the transaction undoes all of it."""
+    with pytest.raises(UnsupportedEvent, match="ends in ROLLBACK"):
+        mixed(ROW, "SAVEPOINT `s`", "ROLLBACK").changes()
 
 
 def test_a_segment_must_end_its_transaction() -> None:

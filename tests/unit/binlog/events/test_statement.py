@@ -13,10 +13,11 @@ STATEMENTS = [
     ("COMMIT", K.COMMIT),
     ("COMMIT /* implicit */", K.COMMIT),
     ("ROLLBACK", K.ROLLBACK),
-    ("rollback to `s1`", K.SAVEPOINT),
-    ("ROLLBACK WORK TO SAVEPOINT a", K.SAVEPOINT),
+    ("rollback work", K.ROLLBACK),
+    ("rollback to `s1`", K.ROLLBACK_TO),
+    ("ROLLBACK WORK TO SAVEPOINT a", K.ROLLBACK_TO),
     ("SAVEPOINT `s1`", K.SAVEPOINT),
-    ("RELEASE SAVEPOINT x", K.SAVEPOINT),
+    ("RELEASE SAVEPOINT x", K.ADMIN),
     ("XA START X'61',X'',1", K.XA_START),
     ("XA END X'61',X'',1", K.XA_END),
     ("XA PREPARE 'a'", K.XA_PREPARE),
@@ -76,6 +77,19 @@ STATEMENTS = [
 def test_each_statement_has_its_kind(sql: str, kind: K) -> None:
     """Leading words decide, whatever comments precede them."""
     assert classify(sql).kind is kind
+
+
+@pytest.mark.parametrize("name", ["`s``1 `", '"s`1 "', "`S``1 `"])
+@pytest.mark.parametrize("verb", ["SAVEPOINT", "ROLLBACK TO", "ROLLBACK TO SAVEPOINT", "rollback work to"])
+def test_a_savepoint_has_its_name(verb: str, name: str) -> None:
+    """The same name in either quotes and any case."""
+    assert classify(f"{verb} {name}").savepoint == "s`1 "
+
+
+@pytest.mark.parametrize("sql", ["SAVEPOINT savepointx", "ROLLBACK TO savepointx", "ROLLBACK TO SAVEPOINT SavepointX"])
+def test_the_name_of_a_savepoint_need_not_be_quoted(sql: str) -> None:
+    """Servers write it as it is if `sql_quote_show_create` is off."""
+    assert classify(sql).savepoint == "savepointx"
 
 
 @pytest.mark.parametrize("sql", ["EXPLODE TABLE t", "()", "CREATE SOMETHING x"])
