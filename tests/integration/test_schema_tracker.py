@@ -2,15 +2,21 @@
 
 from collections import defaultdict
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from pymysql.err import MySQLError
 
+from dmdelta.binlog.rows.ddl_scan import scan_statements
 from dmdelta.ddl.tracking.tracked_structures import Structures, TrackedTable
+from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import Column, TableSchema
 from dmdelta.model.statement import LoggedStatement
+from dmdelta.segments import list_segments
 from dmdelta.source.catalog import read_schemas
+from tests.support.recording import record
+from tests.support.replay import decode
 from tests.support.servers import Server
 
 MYSQL = ("mysql80", "mysql57")
@@ -186,3 +192,27 @@ def test_statements(kind: str, request: pytest.FixtureRequest) -> None:
                 tracker = replace(tracker, tables=tables)
     assert not wrong, "\n".join(wrong)
     assert ran >= 60
+
+
+def test_an_alter_in_two_phases_counts_once(mariadb: Server, tmp_path: Path) -> None:
+    """MariaDB logs the statement when it starts and when it ends: it takes effect at the end, and never if it fails."""
+    database, two_phases = mariadb.fresh_database("phases"), "SET binlog_alter_two_phase = ON"
+    mariadb.execute(
+        "CREATE TABLE t (id INT PRIMARY KEY, a INT)",
+        "INSERT INTO t VALUES (1, 1), (2, 1)",
+        two_phases,
+        "ALTER TABLE t ADD b INT DEFAULT 5",
+        "CREATE INDEX i ON t (b)",
+        database=database,
+    )
+    with pytest.raises(MySQLError, match="Duplicate"):
+        mariadb.execute(two_phases, "ALTER TABLE t ADD c INT, ADD UNIQUE KEY (a), ALGORITHM=COPY", database=database)
+    record(mariadb, tmp_path)
+    changes = decode(tmp_path, lambda schema, _: schema == database)
+    decoded = [(change.ddl or "").split("(")[0] for change in changes if change.op is Op.DDL and change.table]
+    scanned = []
+    for segment in list_segments(tmp_path, "test"):
+        with open(segment.path, "rb") as stream:
+            scanned += [one.sql.split("(")[0] for one in scan_statements(stream, segment) if one.schema == database]
+    assert scanned[0].startswith("CREATE DATABASE")
+    assert decoded == scanned[1:] == ["CREATE TABLE t ", "ALTER TABLE t ADD b INT DEFAULT 5", "CREATE INDEX i ON t "]

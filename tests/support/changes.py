@@ -59,6 +59,10 @@ class Log:
     def query(self, sql: str, schema: str = "s", kind: int = EventType.QUERY) -> "Log":
         return self.add(kind, query_body(sql.encode(), schema))
 
+    def alter_phase(self, extra: bytes, sql: str) -> "Log":
+        """One of the two phases of a MariaDB ALTER: a GTID event with these extra flags, and the statement."""
+        return self.add(EventType.MARIADB_GTID, struct.pack("<QIB", 9, 0, 0x29) + extra).query(sql)
+
     def transaction(
         self, columns: Sequence[tuple[int, bytes]], optional: bytes, *events: tuple[int, bytes], **table: Any
     ) -> "Log":

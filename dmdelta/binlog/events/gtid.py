@@ -35,6 +35,17 @@ class MariadbGtidFlag(IntFlag):
     COMPLETED_XA = 128
 
 
+class MariadbExtraFlag(IntFlag):
+    """Flags of the byte after the fields that `MariadbGtidFlag` determines."""
+
+    START_ALTER = 2
+    COMMIT_ALTER = 4
+    ROLLBACK_ALTER = 8
+
+
+_WITHOUT_EFFECT = int(MariadbExtraFlag.START_ALTER | MariadbExtraFlag.ROLLBACK_ALTER)
+
+
 class Gtid(NamedTuple):
     """The start of a transaction.
 
@@ -44,6 +55,8 @@ class Gtid(NamedTuple):
         standalone: MariaDB: one statement without a terminating commit follows.
         implicit_begin: MariaDB: the event itself begins the transaction, no BEGIN follows.
         xid: MariaDB: the XA transaction that this event group prepares.
+        without_effect: MariaDB with `binlog_alter_two_phase`: the statement that follows only starts, or it failed. One
+            that succeeds is logged again where it takes effect.
     """
 
     text: str | None
@@ -51,6 +64,7 @@ class Gtid(NamedTuple):
     standalone: bool = False
     implicit_begin: bool = False
     xid: str | None = None
+    without_effect: bool = False
 
 
 def parse_gtid(event: bytes) -> Gtid:
@@ -105,9 +119,12 @@ def _parse_mariadb(event: bytes) -> Gtid:
         if len(data) < gtrid + bqual:
             raise IndexError("the identifier of its XA transaction is truncated")
         xid = xid_text(data[:gtrid], data[gtrid:], format_id)
+        at += _XID.size + gtrid + bqual
     standalone = bool(flags & MariadbGtidFlag.STANDALONE)
     prepared = xid if flags & MariadbGtidFlag.PREPARED_XA else None
-    return Gtid(f"{domain}-{server_id}-{seq}", None, standalone, not standalone, prepared)
+    # An event without extra flags ends here, or has zeros.
+    without_effect = at < len(event) and event[at] & _WITHOUT_EFFECT != 0
+    return Gtid(f"{domain}-{server_id}-{seq}", None, standalone, not standalone, prepared, without_effect)
 
 
 class _Archive:

@@ -7,6 +7,7 @@ from io import BytesIO
 from typing import BinaryIO
 
 from dmdelta.binlog.events.boundary import SegmentLog, log_events, opened_log
+from dmdelta.binlog.events.gtid import parse_gtid
 from dmdelta.binlog.events.header import HEADER_SIZE, QUERY_EVENTS, EventType
 from dmdelta.binlog.events.payload import inner_events
 from dmdelta.binlog.events.query import Query, parse_query
@@ -20,7 +21,11 @@ from dmdelta.model.segment import Segment
 from dmdelta.model.statement import LoggedStatement
 
 _QUERIES = frozenset(map(int, QUERY_EVENTS))
-_PAYLOAD, _TABLE_MAP = int(EventType.TRANSACTION_PAYLOAD), int(EventType.TABLE_MAP)
+_PAYLOAD, _TABLE_MAP, _MARIADB_GTID = (
+    int(EventType.TRANSACTION_PAYLOAD),
+    int(EventType.TABLE_MAP),
+    int(EventType.MARIADB_GTID),
+)
 _BEGIN, _COMMIT = b"\0BEGIN", b"\0COMMIT"
 """The ends of nearly every transaction's query events: the NUL after the database name, and the statement."""
 _PEEK = 4096
@@ -34,6 +39,7 @@ def scan_statements(stream: BinaryIO, segment: Segment) -> list[LoggedStatement]
         CorruptBinlog: not a binlog file, a truncated event, or inconsistent sizes.
     """
     statements: list[LoggedStatement] = []
+    gtid: tuple[int, int] | None = None
     with opened_log(stream, segment) as log:
         for kind, _server_id, start, stop in log_events(log, segment, log.first):
             if kind in _QUERIES:
@@ -46,9 +52,11 @@ def scan_statements(stream: BinaryIO, segment: Segment) -> list[LoggedStatement]
                     continue
                 event = inner
             else:
+                if kind == _MARIADB_GTID:
+                    gtid = start, stop
                 continue
             query = parse_query(event)
-            if _is_ddl(query):
+            if _is_ddl(query) and not (gtid and _is_without_effect(log, *gtid)):
                 position = Position(segment.epoch, segment.binlog_file, start + log.shift)
                 statements.append(LoggedStatement(position, query.schema, query.sql, _charset(query.server_collation)))
     return statements
@@ -94,6 +102,11 @@ def _is_ddl(query: Query) -> bool:
         return classify(query.sql).kind is StatementKind.DDL
     except UnsupportedEvent:
         return False  # the decoder reports it
+
+
+def _is_without_effect(log: SegmentLog, start: int, stop: int) -> bool:
+    """Whether the statement after MariaDB's GTID event is not what changes the structure."""
+    return parse_gtid(bytes(log.data[start : stop - log.trailer])).without_effect
 
 
 def _charset(collation: int) -> str | None:

@@ -90,6 +90,8 @@ class _Decoder:
         self._xid: str | None = None
         self._open = False
         self._standalone = True
+        self._without_effect = False
+        """The transaction's statement."""
         self._rows_seen = False
         """Since the last savepoint, or the transaction's begin; only rows of replicated tables count."""
         self._row_groups = 0
@@ -237,6 +239,7 @@ class _Decoder:
         self._gtid = gtid.text
         self._committed = gtid.committed_us or timestamp * _SECOND
         self._xid = gtid.xid
+        self._without_effect = gtid.without_effect
         self._sharing = None
         self._open = True
         self._standalone = not gtid.implicit_begin
@@ -284,7 +287,7 @@ class _Decoder:
         elif kind is StatementKind.DML:
             raise UnsupportedEvent("a change in statement format", hint=ROW_FORMAT_HINT)
         elif kind in (StatementKind.DDL, StatementKind.ADMIN):
-            if kind is StatementKind.DDL:
+            if kind is StatementKind.DDL and not self._without_effect:
                 self._ddl(query, timestamp)
             if self._standalone:
                 self._end_transaction()

@@ -41,7 +41,7 @@ def gtid_event(after: bytes, kind: int = EventType.GTID, clock: int = 2) -> byte
 )
 def test_the_commit_time_is_that_of_the_first_server(after: bytes, committed: int | None) -> None:
     """A replica's event has two times; that of the original commit counts."""
-    assert parse_gtid(gtid_event(after)) == (f"{NAME}:7", committed, False, False, None)
+    assert parse_gtid(gtid_event(after)) == (f"{NAME}:7", committed, False, False, None, False)
 
 
 def test_an_anonymous_transaction_has_a_time() -> None:
@@ -78,7 +78,28 @@ def mariadb_event(flags: int, after: bytes = b"") -> bytes:
 )
 def test_a_gtid_of_mariadb_has_flags(flags: int, after: bytes, standalone: bool, xid: str | None) -> None:  # noqa: FBT001
     """One statement without a commit, or a transaction whose BEGIN it is; a prepared XA transaction has its name."""
-    assert parse_gtid(mariadb_event(flags, after)) == ("3-42-9", None, standalone, not standalone, xid)
+    assert parse_gtid(mariadb_event(flags, after)) == ("3-42-9", None, standalone, not standalone, xid, False)
+
+
+START, COMMIT, ROLLBACK = b"\x02", b"\x04" + bytes(8), b"\x08" + bytes(8)
+
+
+@pytest.mark.parametrize("padding", [b"", bytes(5)])
+@pytest.mark.parametrize(("flags", "before"), [(1, b""), (1 | 2, b"\xff" * 8), (64, XID), (64 | 2, b"\xff" * 8 + XID)])
+@pytest.mark.parametrize(
+    ("extra", "expected"),
+    [(START, True), (ROLLBACK, True), (COMMIT, False), (b"\x01\x02", False), (b"\x03\x01", True), (b"", False)],
+    ids=["start", "rollback", "commit", "two engines", "start of two engines", "none"],
+)
+def test_a_statement_that_starts_or_failed_has_no_effect(
+    flags: int,
+    before: bytes,
+    extra: bytes,
+    padding: bytes,
+    expected: bool,  # noqa: FBT001
+) -> None:
+    """The byte after the group's number and the XA transaction's name, not another one."""
+    assert parse_gtid(mariadb_event(flags, before + extra + padding)).without_effect is expected
 
 
 @pytest.mark.parametrize(

@@ -420,6 +420,23 @@ def test_the_tables_of_a_statement_are_numbered() -> None:
     assert found == [("a", 0), ("b", 1), ("c", 2), ("d", 0)]
 
 
+START, COMMITTED, ROLLED_BACK = b"\x02", b"\x04" + bytes(8), b"\x08" + bytes(8)
+
+
+def test_an_alter_in_two_phases_counts_where_it_takes_effect() -> None:
+    """MariaDB logs the statement when it starts and again when it ends; one that fails counts nowhere."""
+    options = DecodeOptions(wanted=lambda _schema, _table: True, statement_targets=statement_targets)
+    log = Log("10.11.6-MariaDB")
+    log.alter_phase(START, "ALTER TABLE t ADD w INT").alter_phase(START, "ALTER TABLE u ADD UNIQUE (v)")
+    transaction(log, (EventType.WRITE_ROWS_V1, rows_body(image(1), 2, extra=None)))
+    log.alter_phase(ROLLED_BACK, "ALTER TABLE u ADD UNIQUE (v)")
+    at = len(log.data)
+    log.alter_phase(COMMITTED, "ALTER TABLE t ADD w INT").alter_phase(START, "CREATE INDEX i ON t (w)")
+    row, alter = rows_of(log.query("DROP TABLE u").changes(options)[:-1])
+    assert (row.op, row.after) == (Op.INSERT, {"id": 1, "v": "x"})
+    assert (alter.op, alter.table, alter.seq > (7 << 40) + at) == (Op.DDL, "t", True)
+
+
 @pytest.mark.parametrize(("more", "missing"), [(5, 5), (0, 7), (18, 1)])
 def test_bytes_after_the_last_event_are_located(more: int, missing: int) -> None:
     """A segment that does not end with an event: the error names where its file ends, and where it should."""

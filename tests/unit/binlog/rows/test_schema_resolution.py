@@ -122,6 +122,15 @@ def test_statements_are_found_at_their_start(tmp_path: Path) -> None:
     assert found.server_charset is None
 
 
+def test_an_alter_in_two_phases_is_found_where_it_takes_effect(tmp_path: Path) -> None:
+    """MariaDB logs its statement twice; one that fails is not found."""
+    log = Log("10.11.6-MariaDB", checksum=False).alter_phase(b"\x02", "ALTER TABLE t ADD b INT")
+    log = row(log.alter_phase(b"\x02", "ALTER TABLE u ADD b INT")).alter_phase(b"\x08", "ALTER TABLE u ADD b INT")
+    at = len(log.data)
+    (found,) = scanned(log.alter_phase(b"\x04" + bytes(8), "ALTER TABLE t ADD b INT"), tmp_path)
+    assert (found.position.offset > at, found.sql) == (True, "ALTER TABLE t ADD b INT")
+
+
 def test_the_sessions_server_collation_is_returned(tmp_path: Path) -> None:
     """It is the default of CREATE DATABASE."""
     status = b"\x00" + bytes(4) + b"\x04" + struct.pack("<HHH", 45, 45, 8)
