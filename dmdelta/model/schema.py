@@ -13,6 +13,19 @@ SYSTEM_SCHEMAS = ("mysql", "sys", "information_schema", "performance_schema")
 TableName = tuple[str, str]
 """Schema and table in the source."""
 
+SEQUENCE_COLUMNS = (
+    "next_not_cached_value",
+    "minimum_value",
+    "maximum_value",
+    "start_value",
+    "increment",
+    "cache_size",
+    "cycle_option",
+    "cycle_count",
+)
+"""The columns of each sequence of MariaDB, which logs the numbers that it takes as rows of a table. They tell it from
+a table: nothing else in the log does."""
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -97,6 +110,11 @@ class TableSchema:
     @property
     def name(self) -> TableName:
         return (self.schema, self.table)
+
+    @property
+    def is_sequence(self) -> bool:
+        """In MariaDB; other servers have no sequences."""
+        return tuple(column.name for column in self.columns) == SEQUENCE_COLUMNS
 
     @property
     def version(self) -> int:

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
 _TABLES = """
 SELECT table_schema, table_name FROM information_schema.tables
-WHERE table_type = 'BASE TABLE' AND table_schema NOT IN %s
+WHERE table_type IN %s AND table_schema NOT IN %s
 """
+BASE_TABLE, SEQUENCE, SYSTEM_VERSIONED = "BASE TABLE", "SEQUENCE", "SYSTEM VERSIONED"
+"""The types of what has rows in the log; MySQL has only the first, MariaDB all."""
 _COLUMNS = """
 SELECT table_schema, table_name, column_name, data_type, column_type, character_octet_length,
        numeric_precision, numeric_scale, datetime_precision, character_set_name, is_nullable, extra, collation_name
@@ -57,8 +59,10 @@ _ESCAPED = {"n": "\n", "r": "\r", "0": "\0"}
 _Key = tuple[str, str]
 
 
-def table_names(connection: "Connection[Any]", wanted: Callable[[str, str], bool]) -> set[_Key]:
-    """Schema and table of the tables for which `wanted(schema, table)` is true; views excepted.
+def table_names(
+    connection: "Connection[Any]", wanted: Callable[[str, str], bool], types: Sequence[str] = (BASE_TABLE,)
+) -> set[_Key]:
+    """Schema and table of the tables of these types for which `wanted(schema, table)` is true.
 
     Tables on which the account has no SELECT privilege are not listed.
 
@@ -66,11 +70,13 @@ def table_names(connection: "Connection[Any]", wanted: Callable[[str, str], bool
         SourceUnavailable, SourceError: the server does not answer.
     """
     # Joined here, not in SQL: MariaDB and MySQL 5.7 have no index on these tables and would join by nested loops.
-    return {name for name in query(connection, _TABLES, (SYSTEM_SCHEMAS,)) if wanted(*name)}
+    return {name for name in query(connection, _TABLES, (types, SYSTEM_SCHEMAS)) if wanted(*name)}
 
 
-def read_schemas(connection: "Connection[Any]", wanted: Callable[[str, str], bool]) -> list[TableSchema]:
-    """The current structures of the base tables for which `wanted(schema, table)` is true.
+def read_schemas(
+    connection: "Connection[Any]", wanted: Callable[[str, str], bool], types: Sequence[str] = (BASE_TABLE,)
+) -> list[TableSchema]:
+    """The current structures of the tables of these types for which `wanted(schema, table)` is true.
 
     A table's key is its primary key, else its narrowest unique key without nullable columns, else none. Tables on which
     the account has no SELECT privilege are not listed.
@@ -78,7 +84,7 @@ def read_schemas(connection: "Connection[Any]", wanted: Callable[[str, str], boo
     Raises:
         SourceUnavailable, SourceError: the server does not answer.
     """
-    names = table_names(connection, wanted)
+    names = table_names(connection, wanted, types)
     schemas = sorted({schema for schema, _ in names})
     if not schemas:
         return []

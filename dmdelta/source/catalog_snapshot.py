@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dmdelta.ddl.types.type_words import charset_named
 from dmdelta.errors import SourceError
 from dmdelta.model.schema import SYSTEM_SCHEMAS, TableName, TableSchema
-from dmdelta.source.catalog import read_schemas
+from dmdelta.source.catalog import BASE_TABLE, SEQUENCE, read_schemas
 from dmdelta.source.connection import open_connection, query
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.server import server_identity, server_position
@@ -60,7 +60,8 @@ class _Catalog:
 
 
 def read_catalog_snapshot(endpoint: Endpoint, wanted: Callable[[str, str], bool]) -> CatalogSnapshot:
-    """The structures of the tables for which `wanted(schema, table)` is true, and the position at which they are valid.
+    """The structures of the tables and sequences for which `wanted(schema, table)` is true, and the position at which
+    they are valid.
 
     Raises:
         SourceUnavailable, SourceError: the server does not answer, or the tables' structures keep changing.
@@ -90,4 +91,5 @@ def _read(connection: "Connection[Any]", wanted: Callable[[str, str], bool]) -> 
         if wanted(schema, table) and (charset := charset_named(collation or "")) is not None:
             charsets[str(schema), str(table)] = charset
     keyed = frozenset((str(schema), str(table)) for schema, table in query(connection, _KEYED, (SYSTEM_SCHEMAS,)))
-    return _Catalog(read_schemas(connection, wanted), charsets, keyed)
+    # The decoder tells sequences from tables by their columns.
+    return _Catalog(read_schemas(connection, wanted, (BASE_TABLE, SEQUENCE)), charsets, keyed)

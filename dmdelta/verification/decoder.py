@@ -4,11 +4,12 @@ Each event is decoded by itself, so that an unreadable event does not affect oth
 """
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 from dmdelta.errors import ConfigError
-from dmdelta.model.schema import TableName
-from dmdelta.verification.events import LoggedColumn, LoggedEvent, LoggedImage, LoggedRow, Place
+from dmdelta.model.schema import SEQUENCE_COLUMNS, TableName
+from dmdelta.verification.events import MAYBE_SEQUENCE, LoggedColumn, LoggedEvent, LoggedImage, LoggedRow, Place
 from dmdelta.verification.raw_events import FORMAT_DESCRIPTION, RawEvent
 
 try:
@@ -25,6 +26,7 @@ COMPRESSED_ROWS = "compressed row event"
 TAGGED_GTID = "tagged GTID"
 NO_TABLE_MAP = "no table map before the row event"
 
+_SEQUENCE_KINDS = (*(FIELD_TYPE.LONGLONG,) * 6, FIELD_TYPE.TINY, FIELD_TYPE.LONGLONG)
 _TABLE_MAP, _GTID, _ANONYMOUS, _PAYLOAD, _TAGGED, _MARIADB_GTID = 19, 33, 34, 40, 42, 162
 _OPS = {
     **dict.fromkeys((20, 23, 30, 166, 169), "insert"),
@@ -71,11 +73,13 @@ class Decoder:
 
     def __init__(self, *, mariadb: bool) -> None:
         self._context = _Context("mariadb" if mariadb else "mysql")
+        self._mariadb = mariadb
         self._version: tuple[int, ...] = (8, 0, 0)
         self._lengths: tuple[int, ...] | None = None
         self._tables: dict[int, Any] = {}
         self._columns: dict[int, tuple[LoggedColumn, ...]] = {}
         self._unread: dict[int, tuple[TableName | None, str]] = {}
+        self._sequences: set[int] = set()
         self._gtid: str | None = None
         self._unread_gtid: str | None = None
 
@@ -97,7 +101,7 @@ class Decoder:
 
     def _begin_file(self, event: RawEvent) -> None:
         # The server restarts table ids when it starts, and then begins a new file.
-        self._tables, self._columns, self._unread = {}, {}, {}
+        self._tables, self._columns, self._unread, self._sequences = {}, {}, {}, set()
         self._lengths = None
         described = self._wrapped(event.data, {}).event
         self._version, self._lengths = described.mysql_version, described.post_header_len
@@ -114,14 +118,20 @@ class Decoder:
         mapped: dict[int, Any] = {}
         self._tables.pop(number, None)
         self._unread.pop(number, None)
+        self._sequences.discard(number)
         try:
             self._wrapped(event.data, mapped)
             table = mapped[number]
             unknown = sorted({column.type for column in table.columns} - _KINDS)
             if not unknown:
-                self._tables[number], self._columns[number] = table, _columns(table)
-                return
-            why = f"column type {unknown[0]}"
+                columns = _columns(table)
+                if self._mariadb and tuple(column.name for column in columns) == SEQUENCE_COLUMNS:
+                    self._sequences.add(number)
+                    return
+                if not (self._mariadb and _may_be_sequence(columns)):
+                    self._tables[number], self._columns[number] = table, columns
+                    return
+            why = f"column type {unknown[0]}" if unknown else MAYBE_SEQUENCE
         except Exception as error:  # noqa: BLE001 - the library may raise anything; the event is counted as not read
             why = f"table map: {type(error).__name__}"
         self._unread[number] = _mapped_name(event.data), why
@@ -130,7 +140,7 @@ class Decoder:
         number, op = _table_id(event), _OPS[event.kind]
         table = self._tables.get(number)
         if table is None:
-            if number == _DUMMY:
+            if number == _DUMMY or number in self._sequences:
                 return None
             name, why = self._unread.get(number, (None, NO_TABLE_MAP))
             return LoggedEvent(place, name, op, self._gtid, self._unread_gtid, unread=why)
@@ -220,6 +230,12 @@ def _columns(table: Any) -> tuple[LoggedColumn, ...]:
             )
         )
     return tuple(columns)
+
+
+def _may_be_sequence(columns: Sequence[LoggedColumn]) -> bool:
+    """Whether the types are those of a sequence, and the log has no names."""
+    kinds = tuple(column.kind for column in columns)
+    return kinds == _SEQUENCE_KINDS and not any(column.named for column in columns)
 
 
 def _row(op: str, row: dict[str, Any]) -> LoggedRow:

@@ -9,6 +9,8 @@ from dmdelta.model.schema import TableName
 Place = tuple[str, int]
 """(binlog file, byte offset of the event's start)."""
 
+MAYBE_SEQUENCE = "sequence, or table of the same types without names in the log"
+
 
 @dataclass(frozen=True, slots=True)
 class LoggedColumn:

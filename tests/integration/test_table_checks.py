@@ -27,6 +27,7 @@ NAMES = {
     "privilege to load",
     "privilege lock tables",
     "table_schema",
+    "table_type",
     "time_zone",
 }
 
@@ -89,6 +90,23 @@ def test_a_load_of_keyless_tables_needs_lock_tables(server: Server) -> None:
         server.execute(f"GRANT LOCK TABLES ON {quoted(database)}.* TO 'unlocked'@'%'")
         (found,) = (one for one in check_tables(connection, rules, LOADED) if "lock" in one.name)
         assert found.level is Level.PASS
+
+
+def test_mariadbs_special_tables_are_named(mariadb: Server) -> None:
+    """A table with system versioning fails the check unless it is excluded; sequences are listed as not replicated."""
+    database = mariadb.fresh_database("checks")
+    mariadb.execute(
+        "CREATE TABLE plain (id INT PRIMARY KEY)",
+        "CREATE TABLE versioned (id INT PRIMARY KEY) WITH SYSTEM VERSIONING",
+        "CREATE SEQUENCE numbers",
+        database=database,
+    )
+    found = findings(mariadb, BlockAllowList(do_dbs=(database,)))
+    assert found["tables"].message == f"1 selected; sequences are not replicated: {database}.numbers"
+    assert (found["table_type"].level, f"{database}.versioned" in found["table_type"].message) == (Level.FAIL, True)
+    assert "block-allow-list" in found["table_type"].fix
+    quiet = findings(mariadb, BlockAllowList(do_dbs=(database,), ignore_tables=((database, "versioned"),)))
+    assert quiet["table_type"].level is Level.PASS
 
 
 def test_a_column_name_reserved_by_silver_fails_the_check(server: Server) -> None:

@@ -8,6 +8,8 @@ from dmdelta.cli.main import execute
 from dmdelta.errors import SchemaError
 from dmdelta.lakehouse.layout import Lakehouse
 from tests.support.diff import assert_same
+from tests.support.pipeline import Pipeline
+from tests.support.recording import record
 from tests.support.task import Task
 
 
@@ -66,3 +68,25 @@ def test_an_operator_decides(mysql80, spark, tmp_path, capsys, decision, columns
     assert {(row["id"], row["a"]) for row in silver.collect()} == {(1, 1), (2, 3)}
     if "c" in columns:
         assert {row["id"] for row in silver.where("c IS NOT NULL").collect()} == {2}
+
+
+def test_mariadbs_special_tables(mariadb, spark, tmp_path):
+    """A table with system versioning stops when it is created; the numbers of sequences land nowhere."""
+    database = mariadb.fresh_database("special")
+    mariadb.execute(
+        "CREATE TABLE plain (id INT PRIMARY KEY)",
+        "CREATE TABLE versioned (id INT PRIMARY KEY, a INT) WITH SYSTEM VERSIONING",
+        "CREATE TABLE partly (id INT PRIMARY KEY, a INT WITH SYSTEM VERSIONING)",
+        "CREATE SEQUENCE numbers",
+        *("INSERT INTO versioned VALUES (1, 1)", "UPDATE versioned SET a = 2", "DELETE FROM versioned"),
+        *("INSERT INTO partly VALUES (1, 1)", "UPDATE partly SET a = 2", "DELETE FROM partly"),
+        "INSERT INTO plain VALUES (NEXTVAL(numbers))",
+        database=database,
+    )
+    pipeline = Pipeline(spark, tmp_path / "lake")
+    pipeline.catch_up(record(mariadb, tmp_path / "archive"), "m", [database], flavor="mariadb")
+    assert pipeline.refused.keys() == {(database, "versioned"), (database, "partly")}
+    assert all("system versioning" in str(error) for error in pipeline.refused.values())
+    assert pipeline.differences(mariadb, database, "plain") == []
+    landed = {row["table_name"] for row in pipeline.bronze("m").where("op = 'insert'").collect()}
+    assert landed == {"plain", "versioned", "partly"}

@@ -116,6 +116,31 @@ def test_all_structures_are_known_before_landing(task, spark):
     assert len(history(task, spark)) == count, "nothing changed, so nothing is written down"
 
 
+@pytest.mark.long
+def test_sequences_without_column_names_are_left_out(spark, tmp_path):
+    """One that exists, one that is created and renamed, and one that no longer exists; their numbers do not land."""
+    with running("mariadb", **KINDS["mariadb"]) as server:
+        database = server.fresh_database("sequences")
+        server.execute("CREATE SEQUENCE old", "CREATE TABLE t (id INT PRIMARY KEY)", database=database)
+        task = Task(tmp_path, server, database)
+        task.start_here()
+        server.execute(
+            "INSERT INTO t VALUES (NEXTVAL(old))",
+            *("CREATE SEQUENCE gone", "INSERT INTO t VALUES (100 + NEXTVAL(gone))", "DROP SEQUENCE gone"),
+            *(
+                "CREATE SEQUENCE made",
+                "SELECT NEXTVAL(made)",
+                "RENAME TABLE made TO renamed",
+                "SELECT NEXTVAL(renamed)",
+            ),
+            database=database,
+        )
+        task.catch_up()
+        assert_same(server, database, ["t"], silver_of(task, spark))
+        bronze = spark.table(Lakehouse(root=str(task.root)).bronze).where("op = 'insert'")
+        assert {row["table_name"] for row in bronze.select("table_name").collect()} == {"t"}
+
+
 def test_bronze_replaces_a_lost_history(task, spark):
     """The table of the history is dropped: the structures in bronze replace it."""
     server, database = task.server, task.database

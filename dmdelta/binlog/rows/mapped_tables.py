@@ -25,7 +25,7 @@ class MappedTables:
     """The tables of the table maps in a segment so far.
 
     Attributes:
-        by_id: by the table map's id, as logged; None for a table that is not replicated.
+        by_id: by the table map's id, as logged; None for a table that is not replicated, or a sequence.
     """
 
     def __init__(self, options: DecodeOptions, recorded: RecordedStructures, *, mariadb: bool) -> None:
@@ -71,6 +71,8 @@ class MappedTables:
             return None
         table_map = parse_table_map(event, mariadb=self._mariadb)
         schema = describe(table_map) or self._known(table_map, place)
+        if self._mariadb and schema.is_sequence:
+            return None
         return _state_of(schema, table_map)
 
     def _known(self, table_map: TableMap, place: Place) -> TableSchema:

@@ -200,4 +200,5 @@ def charset_option(cursor: Cursor) -> DefaultCharset | None:
     return None
 
 
+LIKE_A_SEQUENCE = "the log does not tell a table with the columns of a sequence from a sequence"
 VERSIONING = "a table with system versioning has row history that silver does not keep"

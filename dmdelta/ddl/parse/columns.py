@@ -26,7 +26,7 @@ class Definition:
         key: the column alone becomes the primary key.
         unique: the column gets a unique index.
         charset: the character set in the clauses, None for none.
-        versioned: a period column of MariaDB's system versioning.
+        versioned: part of MariaDB's system versioning.
     """
 
     name: str
@@ -98,7 +98,7 @@ def _parse_clause(cursor: Cursor, clauses: dict[str, Any]) -> None:
         clauses.update(key=True, nullable=False)
     elif cursor.accept("INVISIBLE"):
         clauses["visible"] = False
-    elif cursor.accept("AS", "ROW"):
+    elif cursor.accept("AS", "ROW") or cursor.accept("WITH", "SYSTEM", "VERSIONING"):
         clauses["versioned"] = True
     elif word := cursor.accept_any("AUTO_INCREMENT", "GENERATED", "AS"):
         clauses["computed"] = word

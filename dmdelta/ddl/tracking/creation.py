@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from dmdelta.ddl.parse.actions import (
+    LIKE_A_SEQUENCE,
     VERSIONING,
     Action,
     DefaultCharset,
@@ -17,7 +18,7 @@ from dmdelta.ddl.parse.actions import (
 from dmdelta.ddl.tokens import Cursor, Token, split_at_commas
 from dmdelta.ddl.tracking.effects import Created, Unread
 from dmdelta.ddl.tracking.structures import default_charset, new_structure
-from dmdelta.model.schema import TableName, TableSchema
+from dmdelta.model.schema import SEQUENCE_COLUMNS, Column, TableName, TableSchema
 
 _QUERY = ("SELECT", "WITH", "VALUES", "TABLE", "AS", "IGNORE", "REPLACE")
 
@@ -43,13 +44,17 @@ def read_creation(cursor: Cursor, table: TableName, context: Context) -> Created
     if inner is not None and inner[:1] and inner[0].keyword == "LIKE":
         return _like(Cursor(inner[1:]), table, context)
     options, extended = _options(cursor)
+    if any(isinstance(option, Doubt) for option in options):
+        return Unread(table, VERSIONING, unsupported=True)
     if inner is None or not inner or extended or inner[0].keyword in ("SELECT", "WITH", "(", "VALUES"):
         return Created(table, None)
     actions = [action for part in split_at_commas(inner) for action in _element(part, mariadb=context.mariadb)]
     if any(isinstance(action, Doubt) for action in actions):
-        return Created(table, None)
+        return Unread(table, VERSIONING, unsupported=True)
     charset = default_charset(options) or context.charset_of(table[0], None)
     structure = new_structure(table, [*actions, *options], charset)
+    if context.mariadb and isinstance(structure, TableSchema) and structure.is_sequence:
+        return Unread(table, LIKE_A_SEQUENCE, unsupported=True)
     return structure if isinstance(structure, Unread) else Created(table, structure, charset)
 
 
@@ -65,8 +70,16 @@ def _element(part: list[Token], *, mariadb: bool) -> Iterator[Action]:
     return index_actions(part) if is_index(part) else column_actions(part, mariadb=mariadb)
 
 
+def sequence_creation(sequence: TableName) -> Created:
+    """The result of a CREATE SEQUENCE, to the log a table."""
+    types = dict.fromkeys(SEQUENCE_COLUMNS, "bigint") | {"cycle_option": "tinyint"}
+    unsigned = ("cache_size", "cycle_option")
+    columns = (Column(name, kind, unsigned=name in unsigned, nullable=False) for name, kind in types.items())
+    return Created(sequence, TableSchema(*sequence, tuple(columns)))
+
+
 def _options(cursor: Cursor) -> tuple[list[Action], bool]:
-    """The relevant options, and whether a query or versioning adds further columns to the table."""
+    """The relevant options, and whether a query adds further columns to the table."""
     options = list[Action]()
     while not cursor.ended:
         if (option := charset_option(cursor)) is not None:

@@ -108,10 +108,15 @@ def content_after(effects: Iterable["Effect"]) -> dict[TableName, TableName]:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A statement on a table that cannot be parsed, and the reason."""
+    """A statement on a table that cannot be parsed, and the reason.
+
+    Attributes:
+        unsupported: silver cannot have the table, whatever its structure.
+    """
 
     table: TableName
     reason: str
+    unsupported: bool = False
 
 
 Effect = Altered | Created | Dropped | Truncated | Renamed | Unread

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from dmdelta.ddl.parse.actions import Convert, Doubt, DropKey, Empty, RenameTo
+from dmdelta.ddl.parse.actions import VERSIONING, Convert, Doubt, DropKey, Empty, RenameTo
 from dmdelta.ddl.parse.alter_parser import alter_actions
 from dmdelta.ddl.parse.statements import statement_cursor
 from dmdelta.ddl.tokens import Cursor, split_at_commas
-from dmdelta.ddl.tracking.creation import read_creation
+from dmdelta.ddl.tracking.creation import read_creation, sequence_creation
 from dmdelta.ddl.tracking.effects import Altered, Dropped, Effect, Renamed, Truncated, Unread
 from dmdelta.ddl.tracking.structures import altered, is_nothing
 from dmdelta.model.schema import TableName, TableSchema
@@ -37,8 +37,9 @@ def statement_effects(
 ) -> tuple[Effect, ...]:
     """The effects of a MySQL or MariaDB statement on tables. Never raises.
 
-    Empty for statements that change neither columns nor key nor rows, for an ALTER of an unknown table, and for DROP
-    DATABASE: only the caller knows the database's tables, `statement_targets` names it.
+    Empty for statements that change neither columns nor key nor rows, for an ALTER of an unknown table (unless it makes
+    the table one that silver cannot have), and for DROP DATABASE: only the caller knows the database's tables,
+    `statement_targets` names it.
 
     The columns in structures are those of the statement: if the character set of a text column is None, its length
     counts characters, and an unknown type is the statement's own word.
@@ -70,32 +71,32 @@ def _effects(cursor: Cursor, context: _Context) -> Iterator[Effect]:
 
 
 def _on_object(cursor: Cursor, verb: str, context: _Context, *, replaces: bool, ignore: bool) -> Iterator[Effect]:
-    kind = cursor.accept_any("TABLE", "TABLES", "INDEX")
+    kind = cursor.accept_any("TABLE", "TABLES", "INDEX", "SEQUENCE")
     if kind == "INDEX" and verb == "DROP":
         yield from _drop_index(cursor, context)
     elif kind in ("", "INDEX"):
         return
     elif verb == "CREATE":
-        yield from _create(cursor, context, replaces=replaces)
+        yield from _create(cursor, context, kind, replaces=replaces)
     elif verb == "DROP":
         cursor.accept("IF", "EXISTS")
         names = (Cursor(part).table_name(context.default_schema) for part in split_at_commas(cursor.rest()))
         yield from (Dropped(name) for name in names if name is not None)
-    else:
+    elif kind != "SEQUENCE":
         cursor.accept("IF", "EXISTS")
         name = cursor.table_name(context.default_schema)
         if name is not None:
             yield from _alter(cursor, name, context, ignore=ignore)
 
 
-def _create(cursor: Cursor, context: _Context, *, replaces: bool) -> Iterator[Effect]:
+def _create(cursor: Cursor, context: _Context, kind: str, *, replaces: bool) -> Iterator[Effect]:
     lenient = cursor.accept("IF", "NOT", "EXISTS")
     name = cursor.table_name(context.default_schema)
     if name is None or (lenient and context.structure_of(name) is not None):
         return
     if replaces:
         yield Dropped(name)
-    yield read_creation(cursor, name, context)
+    yield sequence_creation(name) if kind == "SEQUENCE" else read_creation(cursor, name, context)
 
 
 def _drop_index(cursor: Cursor, context: _Context) -> Iterator[Effect]:
@@ -131,6 +132,8 @@ def _alter(cursor: Cursor, name: TableName, context: _Context, *, ignore: bool) 
         effect: Altered | Unread = altered(before, actions, ignore=ignore, charset=charset)
         if isinstance(effect, Unread) or not is_nothing(effect):
             yield effect
+    elif Doubt(VERSIONING) in actions:
+        yield Unread(name, VERSIONING, unsupported=True)
     for action in actions:
         if isinstance(action, Empty):
             yield Truncated(name)

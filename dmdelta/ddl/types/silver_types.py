@@ -174,6 +174,11 @@ def types_page() -> str:
         "",
         "A row image in bronze is limited to 128 MiB, the maximum size of a VARIANT in Spark. A larger image stops the",
         "task with the table and the position; exclude the table with `block-allow-list` to continue with the others.",
+        "",
+        "MariaDB's sequences are not replicated: the log contains their numbers as rows of a table, which dmdelta",
+        "skips. A table with exactly the columns of a sequence is refused. So is a table with system versioning,",
+        "because its log mixes rows and their history: `dmdelta check` and the start of a run fail, and a statement",
+        "that creates one or adds the versioning stops the table. Exclude such tables with `block-allow-list`.",
     ]
     return "\n".join(line.replace("|  |", "| |") for line in lines) + "\n"
 

@@ -13,7 +13,7 @@ from dmdelta.ddl.types.silver_types import OWN_COLUMNS, SHARD, silver_type
 from dmdelta.errors import SchemaError, UnsupportedEvent
 from dmdelta.model.schema import SYSTEM_SCHEMAS, Column, TableSchema
 from dmdelta.rules import SourceRules
-from dmdelta.source.catalog import read_schemas
+from dmdelta.source.catalog import SEQUENCE, SYSTEM_VERSIONED, read_schemas, table_names
 from dmdelta.source.connection import query, query_named, quoted, unless_refused
 from dmdelta.source.preflight.expression_checks import check_expressions
 from dmdelta.source.preflight.finding import Finding, Level, listed
@@ -59,6 +59,7 @@ class TableFacts:
 
     Attributes:
         tables: their structures.
+        sequences, versioned: MariaDB's sequences and system-versioned tables, which are not among `tables`.
         cascading: children of foreign keys whose rows the server changes through cascades.
         unlogged: schemas with selected tables that the server's own filters exclude from its log.
         connections: (maximum allowed, connected now).
@@ -70,6 +71,8 @@ class TableFacts:
     unlogged: Sequence[str]
     connections: tuple[int, int]
     zone: Zone
+    sequences: Sequence[str] = ()
+    versioned: Sequence[str] = ()
 
 
 def check_tables(connection: "Connection[Any]", rules: SourceRules, reading: Reading) -> list[Finding]:
@@ -104,7 +107,16 @@ def table_facts(connection: "Connection[Any]", wanted: Wanted) -> TableFacts:
         _unlogged(connection, server, sorted({table.schema for table in tables})),
         (most, int(status["Threads_connected"])),
         read_zone(connection, wanted),
+        sequences=_names_of(connection, wanted, server, SEQUENCE),
+        versioned=_names_of(connection, wanted, server, SYSTEM_VERSIONED),
     )
+
+
+def _names_of(connection: "Connection[Any]", wanted: Wanted, server: ServerIdentity, kind: str) -> list[str]:
+    """The tables of a type that only MariaDB has."""
+    if server.flavor != "mariadb":
+        return []
+    return sorted(f"{schema}.{table}" for schema, table in table_names(connection, wanted, (kind,)))
 
 
 def _cascading(connection: "Connection[Any]", wanted: Wanted) -> list[tuple[str, str]]:
@@ -129,6 +141,7 @@ def table_findings(facts: TableFacts, reading: Reading) -> list[Finding]:
         _tables(facts),
         _binlog_db(facts),
         _table_schema(facts),
+        _table_type(facts),
         _primary_key(facts),
         _foreign_key(facts),
         zone_finding(facts.zone, loads=reading.loads),
@@ -139,7 +152,8 @@ def table_findings(facts: TableFacts, reading: Reading) -> list[Finding]:
 def _tables(facts: TableFacts) -> Finding:
     count = len(facts.tables)
     if count:
-        return Finding("tables", Level.PASS, f"{count:,} selected")
+        left_out = f"; sequences are not replicated: {listed(facts.sequences)}" if facts.sequences else ""
+        return Finding("tables", Level.PASS, f"{count:,} selected{left_out}")
     return Finding(
         "tables", Level.WARN, "no table is selected", "correct block-allow-list, or GRANT SELECT on the tables"
     )
@@ -187,6 +201,19 @@ def _table_schema(facts: TableFacts) -> Finding:
     message = f"silver does not support {listed(problems)}"
     fix = "rename or change the columns, or exclude their tables with the block-allow-list"
     return Finding("table_schema", Level.FAIL, message, fix)
+
+
+def _table_type(facts: TableFacts) -> Finding:
+    """Whether the log tells the rows of each table from the history of rows, and each table from a sequence."""
+    like = [str(table) for table in facts.tables if facts.server.flavor == "mariadb" and table.is_sequence]
+    fix = "exclude them with the block-allow-list"
+    if facts.versioned:
+        message = f"the log mixes rows and history of tables with system versioning: {listed(facts.versioned)}"
+        return Finding("table_type", Level.FAIL, message, f"{fix}, or ALTER TABLE … DROP SYSTEM VERSIONING")
+    if like:
+        message = f"the log does not tell tables with the columns of a sequence from sequences: {listed(like)}"
+        return Finding("table_type", Level.FAIL, message, f"{fix}, or rename a column")
+    return Finding("table_type", Level.PASS, "silver supports every table's type")
 
 
 def column_problem(column: Column) -> str | None:

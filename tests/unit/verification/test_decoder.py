@@ -10,10 +10,12 @@ import pytest
 from dmdelta.binlog.events.header import EventType
 from dmdelta.cli.main import execute
 from dmdelta.errors import ConfigError, CorruptBinlog
+from dmdelta.model.schema import SEQUENCE_COLUMNS
 from dmdelta.model.segment import Segment
 from dmdelta.verification.decoder import NO_TABLE_MAP, Decoder
+from dmdelta.verification.events import MAYBE_SEQUENCE
 from dmdelta.verification.raw_events import RawEvent, _Stream, segment_events
-from tests.support.changes import Log, event_bytes
+from tests.support.changes import Log, event_bytes, names_field, rows_body
 from tests.support.golden import SERVERS, boundaries, cut_at, recording
 from tests.support.verifying import logged_events
 
@@ -92,6 +94,23 @@ def test_rows_without_a_table_map_are_not_lost():
         data = event_bytes(WRITE_ROWS, number + bytes(8))
         event = decoder.feed(RawEvent("binlog.000001", 400, WRITE_ROWS, data))
         assert (event and event.unread) == found
+
+
+@pytest.mark.parametrize(
+    ("mariadb", "names", "unread"),
+    [(True, SEQUENCE_COLUMNS, None), (True, (), MAYBE_SEQUENCE), (False, SEQUENCE_COLUMNS, None)],
+)
+def test_the_numbers_of_a_sequence_are_not_rows(written, mariadb, names, unread):
+    """MariaDB logs them like a table's rows; without names in the log they may be either."""
+    types = ((8, b""),) * 6 + ((1, b""), (8, b""))
+    body = rows_body(bytes(1 + 6 * 8 + 1 + 8), 8, extra=None)
+    log = Log("10.11.6-MariaDB" if mariadb else "8.0.31")
+    log.transaction(types, b"\x01\x01\x06" + names_field(names)[3:] if names else b"", (EventType.WRITE_ROWS_V1, body))
+    decoder = Decoder(mariadb=mariadb)
+    # The handmade log describes no event: mysql-replication then assumes the usual sizes.
+    events = [event for event in segment_events(written(log)) if event.kind != EventType.FORMAT_DESCRIPTION]
+    found = [event for event in map(decoder.feed, events) if event is not None]
+    assert [event.unread for event in found] == ([] if mariadb and names else [unread])
 
 
 def test_positions_of_a_stream_exceed_32_bits():

@@ -11,7 +11,7 @@ from dmdelta.binlog.rows.decode_options import DecodeOptions
 from dmdelta.ddl.parse.statements import statement_targets
 from dmdelta.errors import CorruptBinlog, UnsupportedEvent
 from dmdelta.model.change import Op
-from dmdelta.model.schema import Column, TableSchema
+from dmdelta.model.schema import SEQUENCE_COLUMNS, Column, TableSchema
 from tests.support.changes import (
     Log,
     decode_bytes,
@@ -410,6 +410,24 @@ def test_tables_are_selected_by_schema_and_name() -> None:
     options = DecodeOptions(wanted=lambda schema, table: bool(asked.append((schema, table))))
     assert transaction(Log(), (EventType.WRITE_ROWS, rows_body(image(1), 2))).changes(options) == []
     assert asked == [("s", "t")]
+
+
+SEQUENCE_TYPES = ((8, b""),) * 6 + ((1, b""), (8, b""))
+NUMBERS = b"\x00" + bytes(6 * 8 + 1 + 8)
+
+
+@pytest.mark.parametrize(("version", "rows"), [("10.11.6-MariaDB", 0), ("8.0.31", 1)])
+@pytest.mark.parametrize("named", [True, False])
+def test_the_numbers_of_a_sequence_are_not_rows(version: str, rows: int, named: bool) -> None:  # noqa: FBT001
+    """MariaDB logs them like a table's rows; the columns' names tell, in the log or in the known structure."""
+    columns = (Column(name, "tinyint" if name == "cycle_option" else "bigint") for name in SEQUENCE_COLUMNS)
+    known = {("s", "t"): [TableSchema("s", "t", tuple(columns))]}
+    log = Log(version).transaction(
+        SEQUENCE_TYPES,
+        names_field(SEQUENCE_COLUMNS) if named else b"",
+        (EventType.WRITE_ROWS_V1, rows_body(NUMBERS, 8, extra=None)),
+    )
+    assert len(rows_of(log.changes(DecodeOptions(wanted=lambda *_: True, known_schemas=known)))) == rows
 
 
 def test_the_tables_of_a_statement_are_numbered() -> None:

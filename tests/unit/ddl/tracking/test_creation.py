@@ -1,8 +1,11 @@
 """The structures created by CREATE TABLE."""
 
-from dmdelta.ddl.tracking.effects import Created, Dropped
+import pytest
+
+from dmdelta.ddl.parse.actions import LIKE_A_SEQUENCE, VERSIONING
+from dmdelta.ddl.tracking.effects import Created, Dropped, Unread
 from dmdelta.ddl.tracking.statement_effects import statement_effects
-from dmdelta.model.schema import Column, TableSchema
+from dmdelta.model.schema import SEQUENCE_COLUMNS, Column, TableSchema
 
 T = TableSchema(
     "db", "t", (Column("id", "int", nullable=False), Column("v", "varchar", length=400, charset="utf8mb4")), ("id",)
@@ -56,12 +59,42 @@ def test_create_without_key():
 
 
 def test_create_like_and_as_select():
-    """LIKE copies a known structure; a query or versioning adds columns that the statement does not determine."""
+    """LIKE copies a known structure; a query adds columns that the statement does not determine."""
     assert created("LIKE t") == created("(LIKE db.t)") == TableSchema("db", "n", T.columns, T.primary_key)
     unknown = ("LIKE w", "AS SELECT 1", "(a INT) SELECT 2 b", "SELECT * FROM t", "(SELECT 1 a)")
-    assert [created(rest) for rest in (*unknown, "(a INT) WITH SYSTEM VERSIONING")] == [None] * 6
+    assert [created(rest) for rest in unknown] == [None] * 5
     dropped, made = effects("CREATE OR REPLACE TABLE t (a INT)")
     assert dropped == Dropped(T.name)
     assert isinstance(made, Created)
     assert created("(j JSON)", mariadb=True).columns == (Column("j", "longtext", charset="utf8mb4"),)
     assert created("(a INT) START TRANSACTION").columns == (Column("a", "int"),)
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "(a INT) WITH SYSTEM VERSIONING",
+        "(a INT) ENGINE=InnoDB WITH SYSTEM VERSIONING PARTITION BY SYSTEM_TIME",
+        "(a INT, b INT WITH SYSTEM VERSIONING)",
+        "(a INT, s TIMESTAMP(6) AS ROW START, e TIMESTAMP(6) AS ROW END, PERIOD FOR SYSTEM_TIME (s, e))",
+    ],
+)
+def test_a_table_with_system_versioning_is_refused(rest):
+    """Its log mixes rows and history."""
+    assert effects(f"CREATE TABLE n {rest}", mariadb=True) == (Unread(("db", "n"), VERSIONING, unsupported=True),)
+
+
+def test_a_sequence_has_its_columns():
+    """To MariaDB's log it is a table; ALTER SEQUENCE changes only its numbers."""
+    sql = "CREATE OR REPLACE SEQUENCE IF NOT EXISTS n START WITH 5 CACHE 10"
+    dropped, made = effects(sql, mariadb=True)
+    assert (dropped, made.table, made.schema.is_sequence) == (Dropped(("db", "n")), ("db", "n"), True)
+    assert effects("ALTER SEQUENCE n RESTART 9", mariadb=True) == ()
+    assert effects("DROP SEQUENCE IF EXISTS n, o", mariadb=True) == (Dropped(("db", "n")), Dropped(("db", "o")))
+
+
+def test_a_table_with_the_columns_of_a_sequence_is_refused():
+    """In MariaDB's log it looks like a sequence; other servers have none."""
+    sql = f"CREATE TABLE n ({', '.join(f'{name} BIGINT' for name in SEQUENCE_COLUMNS)})"
+    assert effects(sql, mariadb=True) == (Unread(("db", "n"), LIKE_A_SEQUENCE, unsupported=True),)
+    assert isinstance(effects(sql)[0], Created)

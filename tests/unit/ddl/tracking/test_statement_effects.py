@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dmdelta.ddl.parse.actions import VERSIONING
 from dmdelta.ddl.tracking.effects import Altered, Dropped, Renamed, Truncated, Unread
 from dmdelta.ddl.tracking.log_override import settled
 from dmdelta.ddl.tracking.statement_effects import statement_effects
@@ -151,6 +152,13 @@ def test_doubt(sql):
     (effect,) = effects(sql)
     assert isinstance(effect, Altered)
     assert effect.doubt
+
+
+@pytest.mark.parametrize("action", ["ADD SYSTEM VERSIONING", "ADD a TIMESTAMP(6) AS ROW START"])
+def test_versioning_of_an_unknown_table_is_refused(action):
+    """Its log mixes rows and history, whatever its structure."""
+    assert effects(f"ALTER TABLE w {action}") == (Unread(("db", "w"), VERSIONING, unsupported=True),)
+    assert effects("ALTER TABLE w ADD a INT") == ()
 
 
 def test_exchange():

@@ -1,6 +1,8 @@
 """Findings that no test server produces: types and character sets of future servers."""
 
-from dmdelta.model.schema import Column, TableSchema
+import pytest
+
+from dmdelta.model.schema import SEQUENCE_COLUMNS, Column, TableSchema
 from dmdelta.source.preflight.finding import Level
 from dmdelta.source.preflight.table_checks import Reading, TableFacts, table_findings
 from dmdelta.source.preflight.time_zone import Zone, zone_finding
@@ -32,3 +34,13 @@ def test_only_a_load_in_another_zone_reads_virtual_columns_differently() -> None
         found = zone_finding(zone, loads=loads)
         assert (found.level, found.fix) == (Level.PASS, "")
         assert zone.name in found.message
+
+
+@pytest.mark.parametrize(("flavor", "level"), [("mariadb", Level.FAIL), ("mysql", Level.PASS)])
+def test_a_table_with_the_columns_of_a_sequence_fails_the_check(flavor, level) -> None:
+    """In MariaDB's log it looks like a sequence."""
+    alike = TableSchema("shop", "t", tuple(Column(name, "bigint") for name in SEQUENCE_COLUMNS))
+    facts = TableFacts(ServerIdentity(flavor, (10, 11, 0), "u", 1), [alike], [], [], (100, 1), Zone("UTC"))
+    found = next(one for one in table_findings(facts, Reading()) if one.name == "table_type")
+    assert found.level is level
+    assert ("shop.t" in found.message) is (level is Level.FAIL)
