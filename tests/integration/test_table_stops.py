@@ -42,6 +42,37 @@ def test_the_others_continue_and_a_snapshot_repairs_it(mysql80, spark, tmp_path)
     assert_same(mysql80, database, ["t", "u"], silver)
 
 
+def test_both_tables_of_an_exchange_stop(mysql80, spark, tmp_path):
+    """A table without rows, too: the log does not contain the rows that it gets; a snapshot of each repairs them."""
+    database = mysql80.fresh_database("stops")
+    task = Task(tmp_path, mysql80, database)
+    task.start_here()
+    for create in (
+        "t (id INT PRIMARY KEY) PARTITION BY HASH (id) PARTITIONS 2",
+        "u (id INT PRIMARY KEY)",
+        "v (id INT)",
+    ):
+        mysql80.execute(f"CREATE TABLE {create}", database=database)
+    mysql80.execute("INSERT INTO t VALUES (1), (2)", database=database)
+    task.catch_up()
+    mysql80.execute("ALTER TABLE t EXCHANGE PARTITION p0 WITH TABLE u", database=database)
+    for table in ("t", "u", "v"):
+        mysql80.execute(f"INSERT INTO {table} VALUES (11)", database=database)
+    lakehouse = Lakehouse(root=str(task.root))
+
+    def silver(table):
+        return spark.table(lakehouse.silver(database, table))
+
+    with task.environment():
+        assert execute(["run", str(task.write_spec()), "--until-caught-up"]) == SchemaError.exit_code
+        assert_same(mysql80, database, ["v"], silver)
+        assert (silver("t").count(), silver("u").count()) == (2, 0)
+        for table in ("t", "u"):
+            assert execute(["snapshot", str(task.spec), f"--table={database}.{table}"]) == 0
+    task.catch_up()
+    assert_same(mysql80, database, ["t", "u", "v"], silver)
+
+
 @pytest.mark.parametrize(
     ("decision", "columns"),
     [(["skip"], ["id", "a"]), (["replace", "--sql=ALTER TABLE t ADD c TIMESTAMP(6)"], ["id", "a", "c"])],

@@ -97,10 +97,16 @@ class Empty:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Adds or removes rows that the log does not identify, also in the table `other`, if there is one."""
+    """Adds or removes rows that the log does not identify.
+
+    Attributes:
+        other: the table that exchanges rows with the altered one, None for none.
+        gains: the altered table may have rows afterwards, even if it has none before.
+    """
 
     reason: str
     other: TableName | None = None
+    gains: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from dmdelta.ddl.parse.actions import (
     is_index,
 )
 from dmdelta.ddl.parse.columns import parse_definition
+from dmdelta.ddl.parse.statements import at_partner, skip_wait
 from dmdelta.ddl.tokens import Cursor, Token, split_at_commas
 
 _OPTIONS = re.compile(
@@ -51,9 +52,7 @@ def alter_actions(tokens: list[Token], default_schema: str, *, mariadb: bool = F
     """The actions after the table name of an ALTER TABLE, in order. Never raises."""
     place = _Place(default_schema, mariadb)
     cursor = Cursor(tokens)
-    if cursor.accept("WAIT"):
-        cursor.take()
-    cursor.accept("NOWAIT")
+    skip_wait(cursor)
     tokens = _without_partitioning(cursor.rest())
     actions = list[Action]()
     parts = split_at_commas(tokens)
@@ -89,11 +88,9 @@ def _partition_actions(tokens: list[Token], place: _Place) -> Iterator[Action]:
     if verb == "TRUNCATE" and words[2:] == ["ALL"]:
         yield Empty()
     elif verb in (*_ROWS_CHANGE, "TRUNCATE", "CONVERT"):
-        other = None
-        if "TABLE" in words:
-            cursor = Cursor(tokens[words.index("TABLE") + 1 :])
-            other = cursor.table_name(place.schema)
-        yield Doubt(f"{first_words(tokens[:2])} moves rows that the log does not contain", other)
+        other = cursor.table_name(place.schema) if at_partner(cursor) else None
+        reason = f"{first_words(tokens[:2])} moves rows that the log does not contain"
+        yield Doubt(reason, other, gains=verb in ("EXCHANGE", "IMPORT") or words[:2] == ["CONVERT", "TABLE"])
 
 
 def _actions(part: list[Token], place: _Place) -> Iterator[Action]:
@@ -112,7 +109,7 @@ def _actions(part: list[Token], place: _Place) -> Iterator[Action]:
     elif verb == "CONVERT":
         yield _convert(cursor, text)
     elif verb:
-        yield Doubt(f"{text} moves rows that the log does not contain")
+        yield Doubt(f"{text} moves rows that the log does not contain", gains=verb == "IMPORT")
     elif not part[0].keyword or not (_OPTIONS.fullmatch(part[0].keyword) or cursor.peek(1) == "="):
         yield Unknown(text)
     else:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from dmdelta.ddl.parse.modified_column import modify_event
-from dmdelta.ddl.parse.statements import statement_cursor
+from dmdelta.ddl.parse.statements import skip_wait, statement_cursor
 from dmdelta.ddl.tokens import Cursor, Kind, Token, split_at_commas
 from dmdelta.model.schema import TableSchema
 
@@ -72,9 +72,7 @@ def _object(cursor: Cursor) -> str:
 def _alter_table(cursor: Cursor, before: TableSchema | None) -> Iterator[str]:
     cursor.accept("IF", "EXISTS")
     cursor.table_name("")
-    if cursor.accept("WAIT"):
-        cursor.take()
-    cursor.accept("NOWAIT")
+    skip_wait(cursor)
     for part in split_at_commas(cursor.rest()):
         # ALGORITHM and LOCK specify how the table is altered, not what changes.
         if part[0].keyword not in ("ALGORITHM", "LOCK"):
@@ -103,7 +101,8 @@ def _action(tokens: list[Token], before: TableSchema | None) -> Iterator[str]:
     elif verb == "ALTER":
         yield _altered(cursor)
     elif verb == "CONVERT":
-        yield "modify charset"
+        # MariaDB's CONVERT PARTITION and CONVERT TABLE have no name in DM.
+        yield "alter table" if cursor.peek() in ("PARTITION", "TABLE") else "modify charset"
     else:
         yield from _options(tokens)
 

@@ -3,11 +3,10 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from dmdelta.ddl.parse.statements import statement_cursor
+from dmdelta.ddl.parse.statements import at_new_name, at_partner, skip_wait, statement_cursor
 from dmdelta.ddl.tokens import Cursor, Token, split_at_commas, tokenize
 from dmdelta.model.schema import TableName
 
-_NOT_A_NAME = ("INDEX", "KEY", "COLUMN")
 _MODIFIERS = ("ONLINE", "OFFLINE", "IGNORE", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR")
 
 
@@ -136,21 +135,18 @@ def _object(reader: _Reader, verb: str) -> Iterator[_Place]:
 
 
 def _inside(reader: _Reader, tokens: Sequence[Token], *, creating: bool) -> Iterator[_Place]:
-    """Names after the table's own: in LIKE, REFERENCES and RENAME clauses."""
+    """Names after the table's own: in LIKE, REFERENCES and RENAME clauses, and in actions that move partitions."""
     for number, token in enumerate(tokens):
         before = tokens[number - 1].keyword if number else ""
         if token.keyword == "REFERENCES" or (creating and token.keyword == "LIKE" and before in ("", "(")):
             yield from reader.table(Cursor(list(tokens[number + 1 :])))
     if creating:
         return
-    for part in split_at_commas(list(tokens)):
+    actions = Cursor(list(tokens))
+    skip_wait(actions)
+    for part in split_at_commas(actions.rest()):
         action = Cursor(part)
-        if action.accept("RENAME") and action.peek() not in _NOT_A_NAME:
-            action.accept_any("TO", "AS", "=")
-            yield from reader.table(action)
-        elif action.accept("EXCHANGE", "PARTITION"):
-            while not action.ended and not action.accept("TABLE"):
-                action.take()
+        if at_new_name(action) or at_partner(action):
             yield from reader.table(action)
 
 

@@ -31,7 +31,8 @@ class StatementTarget:
 
 def statement_targets(sql: str, default_schema: str) -> tuple[StatementTarget, ...]:
     """The objects that a statement changes, in order; empty for statements that change no table: views, users,
-    routines, temporary tables, transaction control. A rename names the old and the new table. Never raises.
+    routines, temporary tables, transaction control. A rename names the old and the new table; an ALTER TABLE that moves
+    rows to or from another table names this table last. Never raises.
     """
     return tuple(_targets(statement_cursor(sql), default_schema))
 
@@ -51,6 +52,30 @@ def statement_cursor(sql: str) -> Cursor:
         words = [token.keyword for token in tokens]
         tokens = tokens[words.index("FOR") + 1 :] if "FOR" in words else []
     return Cursor(tokens)
+
+
+def skip_wait(cursor: Cursor) -> None:
+    """Consume MariaDB's WAIT n or NOWAIT, which come before the actions of an ALTER TABLE."""
+    if cursor.accept("WAIT"):
+        cursor.take()
+    cursor.accept("NOWAIT")
+
+
+def at_new_name(action: Cursor) -> bool:
+    """Move to the new name in an action that renames the table; False for any other action."""
+    if not action.accept("RENAME") or action.peek() in ("INDEX", "KEY", "COLUMN"):
+        return False
+    action.accept_any("TO", "AS", "=")
+    return True
+
+
+def at_partner(action: Cursor) -> bool:
+    """Move to the other table in an action that moves rows between a partition and a table; False for any other."""
+    if action.accept("EXCHANGE", "PARTITION") or action.accept("CONVERT", "PARTITION"):
+        while not action.ended and not action.accept("TABLE"):
+            action.take()
+        return not action.ended
+    return action.accept("CONVERT", "TABLE")
 
 
 def _targets(cursor: Cursor, default: str) -> Iterator[StatementTarget]:
@@ -88,11 +113,13 @@ def _on_object(cursor: Cursor, verb: str, default: str) -> Iterator[StatementTar
 
 def _alter_table(cursor: Cursor, default: str) -> Iterator[StatementTarget]:
     yield from _one(cursor, "alter_table", default)
+    skip_wait(cursor)
     for part in split_at_commas(cursor.rest()):
         action = Cursor(part)
-        if action.accept("RENAME") and action.peek() not in ("INDEX", "KEY", "COLUMN"):
-            action.accept_any("TO", "AS", "=")
+        if at_new_name(action):
             yield from _one(action, "rename_table", default)
+        elif at_partner(action):
+            yield from _one(action, "alter_table", default)
 
 
 def _database(cursor: Cursor, verb: str, default: str) -> Iterator[StatementTarget]:

@@ -119,6 +119,17 @@ class Unread:
     unsupported: bool = False
 
 
-Effect = Altered | Created | Dropped | Truncated | Renamed | Unread
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Rows that the log does not contain are moved into or out of a table, and the reason why they are unknown.
+
+    After it the rows are also unknown if there were none. The structure stays.
+    """
+
+    table: TableName
+    reason: str
+
+
+Effect = Altered | Created | Dropped | Truncated | Renamed | Unread | Moved
 EMPTYING = (Truncated, Dropped, Created)
 """After these effects a table has none of its previous rows."""

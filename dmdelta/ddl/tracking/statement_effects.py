@@ -8,7 +8,7 @@ from dmdelta.ddl.parse.alter_parser import alter_actions
 from dmdelta.ddl.parse.statements import statement_cursor
 from dmdelta.ddl.tokens import Cursor, split_at_commas
 from dmdelta.ddl.tracking.creation import read_creation, sequence_creation
-from dmdelta.ddl.tracking.effects import Altered, Dropped, Effect, Renamed, Truncated, Unread
+from dmdelta.ddl.tracking.effects import Altered, Dropped, Effect, Moved, Renamed, Truncated, Unread
 from dmdelta.ddl.tracking.structures import altered, is_nothing
 from dmdelta.model.schema import TableName, TableSchema
 
@@ -137,17 +137,8 @@ def _alter(cursor: Cursor, name: TableName, context: _Context, *, ignore: bool) 
     for action in actions:
         if isinstance(action, Empty):
             yield Truncated(name)
-        elif isinstance(action, Doubt) and action.other is not None:
-            yield _doubted(action.other, action.reason, context)
+        elif isinstance(action, Doubt):
+            moved = (name if action.gains else None, action.other)
+            yield from (Moved(table, action.reason) for table in moved if table is not None)
         elif isinstance(action, RenameTo) and action.table != name:
             yield Renamed(name, action.table)
-
-
-def _doubted(table: TableName, reason: str, context: _Context) -> Effect:
-    """The effect on a table that exchanges rows with the altered one."""
-    before = context.structure_of(table)
-    if before is None:
-        return Unread(table, reason)
-    effect = altered(before, [Doubt(reason)])
-    assert isinstance(effect, Altered)
-    return effect

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from dmdelta.ddl.tracking.effects import Altered, Created, Dropped, Effect, Renamed, Truncated, Unread
+from dmdelta.ddl.tracking.effects import Altered, Created, Dropped, Effect, Moved, Renamed, Truncated, Unread
 from dmdelta.errors import SchemaError
 from dmdelta.lakehouse.changes import Change, Verb
 from dmdelta.lakehouse.spark_errors import wrapped
@@ -35,6 +35,8 @@ def follow_statement(work: ApplyContext, piece: SchemaRange) -> Waiting | None:
         table = ".".join(work.request.name)
         log.warning("structure in the log differs from the preceding DDL statements", table=table, at=str(piece.end))
     created = next((effect for effect in effects if isinstance(effect, Created)), None)
+    if any(isinstance(effect, Moved) for effect in effects):
+        raise refusal(work.request.name, event, piece.then.refused)
     unsupported = any(isinstance(effect, Unread) and effect.unsupported for effect in effects)
     if work.condition is Condition.ABSENT and not unsupported:
         if created is not None and created.schema is not None:

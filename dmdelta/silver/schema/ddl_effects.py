@@ -6,7 +6,17 @@ from dataclasses import dataclass, replace
 from dmdelta.ddl.parse.event_types import ddl_events
 from dmdelta.ddl.parse.splitting import split_alter
 from dmdelta.ddl.parse.statements import statement_targets
-from dmdelta.ddl.tracking.effects import Altered, Created, Dropped, Effect, Origin, Renamed, Unread, content_after
+from dmdelta.ddl.tracking.effects import (
+    Altered,
+    Created,
+    Dropped,
+    Effect,
+    Moved,
+    Origin,
+    Renamed,
+    Unread,
+    content_after,
+)
 from dmdelta.ddl.tracking.log_override import settled
 from dmdelta.ddl.tracking.statement_effects import statement_effects
 from dmdelta.ddl.types.silver_types import same_shape
@@ -99,7 +109,9 @@ def follow(
             schema = _renamed(log, effect, event)
         effects.append(effect)
     refused = "a filter of the spec has the action Error" if action is Action.ERROR and effects else unread(effects)
-    return DdlOutcome(event, () if action is Action.IGNORE else tuple(effects), schema, refused=refused)
+    if action is Action.IGNORE:
+        return DdlOutcome(event, (), schema, refused=refused)
+    return DdlOutcome(event, tuple(effects), schema, refused=refused or moved(effects))
 
 
 def _overridden(log: TableLog, schema: TableSchema | None, event: StructureEvent, operator: Operator) -> DdlOutcome:
@@ -110,7 +122,7 @@ def _overridden(log: TableLog, schema: TableSchema | None, event: StructureEvent
         followed = follow(plain, seen, replace(event, text=statement), None)
         seen, effects = followed.schema, [*effects, *followed.effects]
     after = follow(_unfiltered(log), schema, event, None).schema
-    return DdlOutcome(event, tuple(effects), after, refused=unread(effects))
+    return DdlOutcome(event, tuple(effects), after, refused=unread(effects) or moved(effects))
 
 
 def _kept_by_filters(log: TableLog, schema: TableSchema | None, event: StructureEvent) -> str | None:
@@ -205,3 +217,8 @@ def _renamed(log: TableLog, effect: Renamed, event: StructureEvent) -> TableSche
 def unread(effects: Iterable[Effect]) -> str:
     """Why a statement cannot be parsed; '' if it can."""
     return next((effect.reason for effect in effects if isinstance(effect, Unread)), "")
+
+
+def moved(effects: Iterable[Effect]) -> str:
+    """Why a table has unknown rows after a statement, even one that had none before; '' if it has not."""
+    return next((effect.reason for effect in effects if isinstance(effect, Moved)), "")

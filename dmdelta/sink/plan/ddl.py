@@ -70,6 +70,7 @@ def plan_statement(sql: str, default_schema: str, context: StatementContext) -> 
     elif _is_rename(sql):
         planned = [one for pair in _pairs(sql, default_schema) for one in _renamed(pair, sql, context)]
     else:
+        _assert_inside(sql, targets, context)
         planned = _on_table(sql, default_schema, targets[0], context)
     if not context.tidb:
         return planned
@@ -100,6 +101,24 @@ def _on_table(
     text = rewritten(sql, _names(context.rules, default_schema))
     needs = None if creates else route.name
     return [TargetStatement(text, needs, route.merged, route.schema if creates else None)]
+
+
+def _assert_inside(sql: str, targets: Sequence[StatementTarget], context: StatementContext) -> None:
+    """Check that an ALTER TABLE moves no rows, and no table, into the task or between the task and other tables."""
+    first, rules = (targets[0].schema, targets[0].table or ""), context.rules
+    if rules.online.role(*first) is not Role.REAL:
+        return
+    for target in targets[1:]:
+        other, inside = (target.schema, target.table or ""), rules.wanted(*first)
+        if rules.wanted(*other) is inside or (inside and target.op == "rename_table"):
+            continue
+        if _decided(rules, first if inside else other, ddl_events(sql, None), sql) is Action.IGNORE:
+            continue
+        inner, outer = (first, other) if inside else (other, first)
+        raise SchemaError(
+            f"a statement moves rows between {'.'.join(inner)} and {'.'.join(outer)}, which is outside the task",
+            hint="copy the rows to the target manually, then skip the statement: dmdelta binlog skip",
+        )
 
 
 def _dropped(target: StatementTarget, context: StatementContext) -> list[TargetStatement]:

@@ -69,6 +69,8 @@ STATEMENTS = {
     "ALTER TABLE t COALESCE PARTITION 2": {"coalesce table partition"},
     "ALTER TABLE t TRUNCATE PARTITION p": {"truncate table partition"},
     "ALTER TABLE t EXCHANGE PARTITION p WITH TABLE u": {"exchange table partition"},
+    "ALTER TABLE t CONVERT PARTITION p TO TABLE u": {"alter table"},
+    "ALTER TABLE t CONVERT TABLE u TO PARTITION p VALUES IN (1)": {"alter table"},
     "ALTER TABLE t MODIFY a INT": {"modify column"},
     "ALTER TABLE t ADD a INT, DROP b, ALGORITHM=INPLACE, LOCK=NONE": {"add column", "drop column"},
     "ALTER ONLINE TABLE IF EXISTS t WAIT 5 ADD a INT": {"add column"},

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from dmdelta.ddl.tracking.effects import Altered, Created, Dropped, Truncated
+from dmdelta.ddl.tracking.effects import Altered, Created, Dropped, Moved, Truncated
 from dmdelta.errors import UnknownSchema
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
@@ -171,6 +171,23 @@ def test_operators(operator, columns):
         [column.name for column in effect.after.columns] for piece in first for effect in piece.then.effects
     ] == columns
     assert [column.name for column in last.schema.columns] == ["id", "c"]
+
+
+@pytest.mark.parametrize("known", [OLD, None])
+def test_rows_that_the_log_does_not_contain(known):
+    """Silver refuses a statement that moves rows into a table, even if the table is new; the structure stays."""
+    first, second = pieces(known, [ddl(20, "ALTER TABLE u EXCHANGE PARTITION p WITH TABLE t")])
+    assert "EXCHANGE PARTITION moves rows" in first.then.refused
+    assert [type(effect) for effect in first.then.effects] == [Moved]
+    assert second.schema == known
+
+
+def test_a_filter_ignores_moved_rows():
+    """Silver continues with the rows that it has."""
+    rule = Rule("f", "db", None, ("exchange table partition",), (), Action.IGNORE)
+    statement = ddl(20, "ALTER TABLE t EXCHANGE PARTITION p WITH TABLE u")
+    (piece,) = pieces(OLD, [statement], rules=replace(NO_RULES, events=EventFilter((rule,))))
+    assert piece.then is None
 
 
 def test_unknown_structure():

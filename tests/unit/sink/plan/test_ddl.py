@@ -72,6 +72,33 @@ def test_table_from_outside():
         plan("RENAME TABLE x.t TO d.t")
 
 
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("ALTER TABLE x.t RENAME TO d.t", r"between d\.t and x\.t"),
+        ("ALTER TABLE x.t EXCHANGE PARTITION p WITH TABLE d.u", r"between d\.u and x\.t"),
+        ("ALTER TABLE t EXCHANGE PARTITION p WITH TABLE x.u", r"between d\.t and x\.u"),
+        ("ALTER TABLE t CONVERT PARTITION p TO TABLE x.u", r"between d\.t and x\.u"),
+    ],
+)
+def test_rows_from_outside(sql, message):
+    """An ALTER TABLE that moves rows across the border of the task stops the sink, unless a filter ignores it."""
+    with pytest.raises(SchemaError, match=message):
+        plan(sql)
+    rule = Rule("r", "*", "*", ("all ddl",), (), Action.IGNORE)
+    rules = SourceRules("s", BlockAllowList(do_dbs=("d",)), events=EventFilter((rule,)))
+    assert plan(sql, rules=rules) == []
+
+
+def test_rows_move_inside_of_the_task():
+    """The target moves them, too; a renamed table may leave the task."""
+    assert plan("ALTER TABLE t EXCHANGE PARTITION p WITH TABLE u") == [
+        "ALTER TABLE `d`.`t` EXCHANGE PARTITION p WITH TABLE `d`.`u`"
+    ]
+    assert plan("ALTER TABLE t RENAME TO x.u") == ["ALTER TABLE `d`.`t` RENAME TO `x`.`u`"]
+    assert plan("ALTER TABLE x.t EXCHANGE PARTITION p WITH TABLE x.u") == []
+
+
 def test_online_ddl():
     """The shadow table's changes are applied to the real table at the cut-over; the tool's tables are never created."""
     earlier = ["CREATE TABLE d._t_gho LIKE d.t", "ALTER TABLE `d`.`_t_gho` ADD COLUMN c INT"]
