@@ -16,7 +16,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
+_ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
@@ -127,6 +127,13 @@ class Cursor:
             return None
         token = self.take()
         return token.text if token else None
+
+    def string(self) -> str | None:
+        """Consume a text in quotes; None if none comes next."""
+        if self.ended or self._tokens[self._next].kind is not Kind.STRING:
+            return None
+        self._next += 1
+        return self._tokens[self._next - 1].text
 
     def table_name(self, default_schema: str) -> tuple[str, str] | None:
         """Consume `table`, `schema.table` or `.table`: (schema, table), None if no name comes next."""

@@ -6,10 +6,13 @@ from typing import Any
 
 from dmdelta.ddl.tokens import Cursor, Kind, Token
 from dmdelta.ddl.types.added_values import Fill, implicit_fill, literal_fill
+from dmdelta.ddl.types.literals import Literal, LiteralKind, bytes_literal
 from dmdelta.ddl.types.type_words import charset_named, in_charset, parse_type
 from dmdelta.model.schema import Column
 
 _NUMBER = re.compile(r"[-+]?\d+(\.\d*)?([eE][-+]?\d+)?")
+_ASCII_SUPERSETS = ("_ASCII", "_BINARY", "_LATIN1", "_UTF8", "_UTF8MB3", "_UTF8MB4")
+"""Before a literal of ASCII characters, these change nothing."""
 _TAKE_ONE = ("COMMENT", "COLUMN_FORMAT", "STORAGE", "SRID", "CONSTRAINT")
 
 
@@ -21,7 +24,7 @@ class Definition:
         column: with the character set in the definition itself.
         length: the length written after the type, 0 for none.
         follows: the column it is placed after, '' for FIRST, None for no clause.
-        default: the literal after DEFAULT, None for none.
+        default: the literal after DEFAULT, None for none or NULL.
         computed: the clause that generates values which the statement does not determine, '' for none.
         key: the column alone becomes the primary key.
         unique: the column gets a unique index.
@@ -33,7 +36,7 @@ class Definition:
     column: Column
     length: int
     follows: str | None = None
-    default: str | None = None
+    default: Literal | None = None
     null_default: bool = False
     computed: str = ""
     nullable: bool = True
@@ -57,6 +60,8 @@ class Definition:
         if self.computed:
             return Fill(unknown=f"{self.computed} generates values for existing rows that are not in the log")
         if self.default is not None:
+            if column.type in ("float", "double") and self.length and not self.default.text.isdecimal():
+                return Fill(unknown=f"the server rounds the default of column {column.name}")
             return literal_fill(column, self.default)
         return Fill() if self.nullable or self.null_default else implicit_fill(column)
 
@@ -131,20 +136,25 @@ def _parse_event(cursor: Cursor) -> None:
 def _parse_default(cursor: Cursor, clauses: dict[str, Any]) -> None:
     sign = cursor.accept_any("+", "-")
     token = cursor.take()
-    if token is not None and token.keyword.startswith("_"):
+    introducer = token.keyword if token is not None and token.keyword.startswith("_") else ""
+    if introducer:
         token = cursor.take()
     if token is None:
         return
     if token.keyword == "NULL":
         clauses["null_default"] = True
     elif token.keyword in ("TRUE", "FALSE"):
-        clauses["default"] = "1" if token.keyword == "TRUE" else "0"
-    elif token.keyword in ("B", "X") and (digits := cursor.take()) is not None:
-        _parse_digits(digits.text, 2 if token.keyword == "B" else 16, clauses)
+        clauses["default"] = Literal("1" if token.keyword == "TRUE" else "0", LiteralKind.NUMBER)
+    elif token.keyword in ("B", "X") and (digits := cursor.string()) is not None:
+        _parse_digits(digits, 2 if token.keyword == "B" else 16, introducer, clauses)
     elif token.kind is Kind.STRING:
-        clauses["default"] = token.text
+        text = token.text + "".join(iter(cursor.string, None))
+        if introducer and not (introducer in _ASCII_SUPERSETS and text.isascii()):
+            clauses["computed"] = f"DEFAULT {introducer}"
+        else:
+            clauses["default"] = Literal(text)
     elif (number := _number(sign, token, cursor)) is not None:
-        clauses["default"] = number
+        clauses["default"] = Literal(number, LiteralKind.NUMBER)
     else:
         clauses["computed"] = f"DEFAULT {token.text}"
         if token.keyword == "(":
@@ -152,11 +162,12 @@ def _parse_default(cursor: Cursor, clauses: dict[str, Any]) -> None:
         cursor.parenthesized()
 
 
-def _parse_digits(digits: str, base: int, clauses: dict[str, Any]) -> None:
-    try:
-        clauses["default"] = str(int(digits, base))
-    except ValueError:
-        clauses["computed"] = f"DEFAULT of base {base}"
+def _parse_digits(digits: str, base: int, introducer: str, clauses: dict[str, Any]) -> None:
+    value = bytes_literal(digits, base)
+    if value is None or introducer:
+        clauses["computed"] = f"DEFAULT {introducer}" if introducer else f"DEFAULT of base {base}"
+    else:
+        clauses["default"] = value
 
 
 def _skip_parenthesis(cursor: Cursor) -> None:

@@ -3,15 +3,16 @@
 import re
 from dataclasses import dataclass
 
+from dmdelta.ddl.types.literals import Literal, LiteralKind, named_member, named_members, text_in_charset
 from dmdelta.ddl.types.silver_types import silver_type
 from dmdelta.model.schema import Column
 from dmdelta.model.spark_sql import literal
-from dmdelta.model.type_names import BLOBS, CHARACTERS, INTEGERS, NAMED, TEXTS
+from dmdelta.model.type_names import BLOBS, CHARACTERS, INTEGERS, NAMED
 
 _ZERO_DATE = re.compile(r"0000-00-00( 00:00:00(\.0+)?)?")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _DATETIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?")
-_TIME = re.compile(r"(-?\d{2,3}:\d\d:\d\d)(?:\.(\d{1,6}))?")
+_TIME = re.compile(r"(-?(?:\d\d|[1-9]\d\d):\d\d:\d\d)(?:\.(\d{1,6}))?")
 _NUMBER = re.compile(r"[-+]?\d+(\.\d*)?([eE][-+]?\d+)?")
 
 
@@ -23,28 +24,66 @@ class Fill:
     unknown: str | None = None
 
 
-def literal_fill(column: Column, text: str) -> Fill:
-    """The SQL of a literal default."""
-    kind, unknown = column.type, Fill(unknown=f"silver cannot fill in the default of column {column.name}")
-    if kind in ("date", "datetime", "timestamp") and _ZERO_DATE.fullmatch(text):
+def literal_fill(column: Column, default: Literal) -> Fill:
+    """The SQL of a literal default: the value that the servers store, confirmed by tests."""
+    kind, sql = column.type, None
+    if kind in ("date", "datetime", "timestamp") and _ZERO_DATE.fullmatch(default.text):
         return Fill()
-    if kind in ("varchar", *NAMED, *TEXTS):
-        return Fill(literal(text))
-    if kind == "char":
-        return Fill(literal(text.rstrip(" ")))
-    if kind in ("bit", "year", *INTEGERS):
-        return Fill(_cast(text, column)) if re.fullmatch(r"[-+]?\d+", text) else unknown
-    if kind in ("decimal", "float", "double"):
-        fits = _NUMBER.fullmatch(text) and silver_type(column) != "STRING"
-        return Fill(_cast(text, column)) if fits else unknown
-    if kind == "date" and _DATE.fullmatch(text):
-        return Fill(_cast(text, column))
-    if kind == "datetime" and _DATETIME.fullmatch(text):
-        return Fill(_cast(text, column)) if len(text.partition(".")[2]) <= column.precision else unknown
-    if kind == "time" and (time := _TIME.fullmatch(text)) and len(time[2] or "") <= column.precision:
+    if kind in (*CHARACTERS, *NAMED):
+        sql = _text_fill(column, default)
+    elif kind in ("bit", "year", "decimal", "float", "double", *INTEGERS):
+        sql = _number_fill(column, default)
+    elif kind in ("varbinary", *BLOBS):
+        sql = f"X'{default.data.hex()}'" if default.kind is LiteralKind.BYTES else None
+    elif default.kind is LiteralKind.TEXT:
+        sql = _moment_fill(column, default.text)
+    return Fill(sql) if sql else Fill(unknown=f"silver cannot fill in the default of column {column.name}")
+
+
+def _text_fill(column: Column, default: Literal) -> str | None:
+    text = text_in_charset(default, column.charset)
+    if text is None:
+        return None
+    if column.type == "enum":
+        text = named_member(column.members, text.rstrip(" "))
+    elif column.type == "set":
+        text = named_members(column.members, text)
+    elif column.type == "char":
+        text = text.rstrip(" ")
+    return None if text is None else literal(text)
+
+
+def _number_fill(column: Column, default: Literal) -> str | None:
+    text, is_whole = default.text, re.fullmatch(r"[-+]?\d+", default.text)
+    if column.type == "bit" and default.kind is LiteralKind.TEXT:
+        return None  # the bytes of the text
+    if column.type == "year":
+        year = _year(default)
+        return None if year is None else _cast(str(year), column)
+    if column.type in ("bit", *INTEGERS):
+        return _cast(text, column) if is_whole else None
+    return _cast(text, column) if _NUMBER.fullmatch(text) and silver_type(column) != "STRING" else None
+
+
+def _year(default: Literal) -> int | None:
+    """Two digits are a year from 1970 to 2069; the number 0 is the year 0, as is the text '0000'."""
+    if not re.fullmatch(r"\d{1,2}|\d{4}", default.text):
+        return None
+    year = int(default.text)
+    is_short = len(default.text) <= 2 and (year or default.kind is LiteralKind.TEXT)
+    return year + (1900 if year >= 70 else 2000) if is_short else year
+
+
+def _moment_fill(column: Column, text: str) -> str | None:
+    if column.type == "date" and _DATE.fullmatch(text):
+        return _cast(text, column)
+    if column.type == "datetime" and _DATETIME.fullmatch(text):
+        return _cast(text, column) if len(text.partition(".")[2]) <= column.precision else None
+    if column.type == "time" and (time := _TIME.fullmatch(text)) and len(time[2] or "") <= column.precision:
         digits = (time[2] or "").ljust(column.precision, "0")
-        return Fill(literal(f"{time[1]}.{digits}" if digits else time[1]))
-    return unknown
+        shown = f"{time[1]}.{digits}" if digits else time[1]
+        return literal(shown if shown.strip("-0:.") else shown.removeprefix("-"))
+    return None
 
 
 def implicit_fill(column: Column) -> Fill:

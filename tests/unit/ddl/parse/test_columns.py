@@ -5,16 +5,18 @@ import pytest
 from dmdelta.ddl.parse.columns import parse_definition
 from dmdelta.ddl.tokens import Cursor, tokenize
 from dmdelta.ddl.types.added_values import Fill
+from dmdelta.ddl.types.literals import Literal, LiteralKind
 
 
 def parse(text, **keys):
     return parse_definition(Cursor(tokenize(text)), **keys)
 
 
-DEFAULTS = [
+NUMBERS = [
     ("DEFAULT 7", "7"),
     ("DEFAULT +7", "+7"),
     ("DEFAULT -7", "-7"),
+    ("DEFAULT - 7", "-7"),
     ("DEFAULT 1.5", "1.5"),
     ("DEFAULT 1.", "1."),
     ("DEFAULT .5", "0.5"),
@@ -25,23 +27,37 @@ DEFAULTS = [
     ("DEFAULT 1e+3", "1e+3"),
     ("DEFAULT 2.5E-3", "2.5E-3"),
     ("DEFAULT 1. NOT NULL", "1."),
+    ("DEFAULT TRUE", "1"),
+    ("DEFAULT false", "0"),
+]
+TEXTS = [
     ("DEFAULT 'x y'", "x y"),
     ("DEFAULT ''", ""),
     ("DEFAULT 'FIRST'", "FIRST"),
+    ("DEFAULT 'a' 'b'\"c\"", "abc"),
+    ("DEFAULT 'a' COMMENT 'b'", "a"),
     ("DEFAULT _utf8mb4'x'", "x"),
     ("DEFAULT _latin1 'x'", "x"),
-    ("DEFAULT TRUE", "1"),
-    ("DEFAULT false", "0"),
-    ("DEFAULT b'101'", "5"),
-    ("DEFAULT B'0'", "0"),
-    ("DEFAULT x'1F'", "31"),
-    ("DEFAULT X'0a'", "10"),
+    (r"DEFAULT '100\%\_'", r"100\%\_"),
+]
+BYTES = [
+    ("DEFAULT b'101'", "5", 1),
+    ("DEFAULT B'0'", "0", 1),
+    ("DEFAULT b'100000001'", "257", 2),
+    ("DEFAULT x'1F'", "31", 1),
+    ("DEFAULT X'000a'", "10", 2),
+    ("DEFAULT x''", "0", 0),
+]
+DEFAULTS = [
+    *((clause, Literal(text, LiteralKind.NUMBER)) for clause, text in NUMBERS),
+    *((clause, Literal(text)) for clause, text in TEXTS),
+    *((clause, Literal(text, LiteralKind.BYTES, size)) for clause, text, size in BYTES),
 ]
 
 
 @pytest.mark.parametrize(("clause", "value"), DEFAULTS)
 def test_a_literal_default_is_its_value(clause, value):
-    """Numbers as they are written, in base ten; texts without quotes and character set."""
+    """Numbers as they are written; texts without quotes and character set, joined; bytes as their number and size."""
     definition = parse(f"c VARCHAR(9) {clause} FIRST")
     assert (definition.default, definition.computed, definition.follows) == (value, "", "")
 
@@ -51,6 +67,10 @@ def test_a_literal_default_is_its_value(clause, value):
     [
         ("DEFAULT b'102'", "DEFAULT of base 2"),
         ("DEFAULT x'zz'", "DEFAULT of base 16"),
+        ("DEFAULT _latin1 x'E9'", "DEFAULT _LATIN1"),
+        ("DEFAULT _latin1'é'", "DEFAULT _LATIN1"),
+        ("DEFAULT _ucs2'ab'", "DEFAULT _UCS2"),
+        ("DEFAULT N'a'", "DEFAULT N"),
         ("DEFAULT 0x1F", "DEFAULT 0x1F"),
         ("DEFAULT 1e", "DEFAULT 1e"),
         ("DEFAULT CURRENT_TIMESTAMP", "DEFAULT CURRENT_TIMESTAMP"),
@@ -96,6 +116,21 @@ def test_the_value_in_existing_rows(clauses, fill):
     """The default, NULL, or for a column without NULLs the implicit default of its type."""
     definition = parse(f"c INT {clauses}")
     assert definition.fill(definition.column) == fill
+
+
+@pytest.mark.parametrize(
+    ("definition", "unknown"),
+    [
+        ("FLOAT DEFAULT 1.005", False),
+        ("FLOAT(7,2) DEFAULT 1", False),
+        ("FLOAT(7,2) DEFAULT 1.005", True),
+        ("DOUBLE(7,2) DEFAULT '1.005'", True),
+    ],
+)
+def test_a_float_with_a_scale_is_rounded_by_the_server(definition, unknown):
+    """The column's structure does not contain the scale, so silver does not know the value."""
+    parsed = parse(f"c {definition}")
+    assert (parsed.fill(parsed.column).unknown is not None) is unknown
 
 
 PLAIN = {"nullable": True, "visible": True, "key": False, "unique": False, "versioned": False, "follows": None}

@@ -2,11 +2,24 @@
 
 import pytest
 
+from dmdelta.ddl.parse.columns import parse_definition
+from dmdelta.ddl.tokens import Cursor, tokenize
 from dmdelta.ddl.types.added_values import Fill, implicit_fill, literal_fill
 from dmdelta.model.schema import Column
 
+UTF8 = Column("c", "varchar", length=80, charset="utf8mb4")
+LATIN1 = Column("c", "varchar", length=20, charset="latin1")
 LONG = Column("c", "decimal", precision=65, scale=3)
 """A decimal that silver has as text."""
+
+
+def read(text):
+    """The literal; dates, times and JSON are written without their quotes here."""
+    is_bare = ":" in text or text.count("-") == 2 or text in ("x", "{}")
+    clause = f"'{text}'" if is_bare and not text.startswith("'") else text
+    definition = parse_definition(Cursor(tokenize(f"c INT DEFAULT {clause}")))
+    assert definition.default is not None
+    return definition.default
 
 
 def a(kind, **more):
@@ -16,16 +29,46 @@ def a(kind, **more):
 @pytest.mark.parametrize(
     ("column", "text", "sql"),
     [
-        (a("varchar", length=20), "0000-00-00", "'0000-00-00'"),
-        (a("varchar", length=20), "x  ", "'x  '"),
-        (a("char", length=20), "x  ", "'x'"),
-        (a("text"), "it's", "'it\\'s'"),
-        (a("enum", members=("a", "b")), "b", "'b'"),
-        (a("set", members=("a", "b")), "a,b", "'a,b'"),
+        (a("varchar", length=20), "'0000-00-00'", "'0000-00-00'"),
+        (a("varchar", length=20), "'x  '", "'x  '"),
+        (a("char", length=20), "'x  '", "'x'"),
+        (a("text"), "'it''s'", "'it\\'s'"),
+        (UTF8, "x'41C3A9'", "'Aé'"),
+        (UTF8, "b'1000001'", "'A'"),
+        (UTF8, "x''", "''"),
+        (LATIN1, "x'41'", "'A'"),
+        (UTF8, "-5", "'-5'"),
+        (UTF8, "+5", "'5'"),
+        (UTF8, "1.50", "'1.50'"),
+        (UTF8, ".5", "'0.5'"),
+        (UTF8, "TRUE", "'1'"),
+        (a("char", charset="latin1"), "x'4120'", "'A'"),
+        (a("enum", members=("a", "b")), "'b'", "'b'"),
+        (a("enum", members=("yes", "no")), "'YES '", "'yes'"),
+        (a("enum", members=("2", "1")), "1", "'1'"),
+        (a("enum", members=("a", "b"), charset="latin1"), "x'61'", "'a'"),
+        (a("enum", members=("ä", "B")), "'ä'", "'ä'"),
+        (a("set", members=("a", "b")), "'a,b'", "'a,b'"),
+        (a("set", members=("a", "b", "c")), "'C,a,c'", "'a,c'"),
+        (a("set", members=("a", "b")), "''", "''"),
+        (a("varbinary", length=8), "x'00ff'", "X'00ff'"),
+        (a("blob"), "x''", "X''"),
         (a("int"), "-7", "CAST('-7' AS INT)"),
         (a("int", unsigned=True), "+7", "CAST('+7' AS BIGINT)"),
+        (a("int"), "'-7'", "CAST('-7' AS INT)"),
+        (a("int"), "x'41'", "CAST('65' AS INT)"),
         (a("bit", length=4), "5", "CAST('5' AS BIGINT)"),
+        (a("bit", length=4), "b'101'", "CAST('5' AS BIGINT)"),
         (a("year"), "1999", "CAST('1999' AS SMALLINT)"),
+        (a("year"), "'1999'", "CAST('1999' AS SMALLINT)"),
+        (a("year"), "70", "CAST('1970' AS SMALLINT)"),
+        (a("year"), "69", "CAST('2069' AS SMALLINT)"),
+        (a("year"), "x'46'", "CAST('1970' AS SMALLINT)"),
+        (a("year"), "0", "CAST('0' AS SMALLINT)"),
+        (a("year"), "'0'", "CAST('2000' AS SMALLINT)"),
+        (a("year"), "'00'", "CAST('2000' AS SMALLINT)"),
+        (a("year"), "'99'", "CAST('1999' AS SMALLINT)"),
+        (a("year"), "'0000'", "CAST('0' AS SMALLINT)"),
         (a("decimal", precision=5, scale=2), "1.50", "CAST('1.50' AS DECIMAL(5,2))"),
         (a("double"), "-1e3", "CAST('-1e3' AS DOUBLE)"),
         (a("date"), "2026-11-25", "CAST('2026-11-25' AS DATE)"),
@@ -35,12 +78,14 @@ def a(kind, **more):
         (a("time"), "-838:59:59", "'-838:59:59'"),
         (a("time", precision=3), "14:10:00.5", "'14:10:00.500'"),
         (a("time", precision=3), "14:10:00", "'14:10:00.000'"),
+        (a("time"), "-00:00:00", "'00:00:00'"),
+        (a("time", precision=1), "-00:00:00.1", "'-00:00:00.1'"),
         (a("time", precision=3), "14:10:00.125", "'14:10:00.125'"),
     ],
 )
 def test_a_literal_default(column, text, sql):
     """The value has the type of silver's column; texts are as the server returns them."""
-    assert literal_fill(column, text) == Fill(sql)
+    assert literal_fill(column, read(text)) == Fill(sql)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +98,7 @@ def test_a_literal_default(column, text, sql):
     ],
 )
 def test_a_zero_date_is_null(column, text):
-    assert literal_fill(column, text) == Fill()
+    assert literal_fill(column, read(text)) == Fill()
 
 
 @pytest.mark.parametrize(
@@ -61,8 +106,25 @@ def test_a_zero_date_is_null(column, text):
     [
         (a("int"), "1.5"),
         (a("int"), "x"),
-        (a("bit", length=4), "b'101'"),
-        (a("double"), "0x1F"),
+        (UTF8, "x'E9'"),
+        (LATIN1, "x'E9'"),
+        (a("varchar", charset="ucs2"), "x'4142'"),
+        (a("varchar"), "x'41'"),
+        (UTF8, "007"),
+        (UTF8, "1e3"),
+        (UTF8, "1."),
+        (UTF8, "-0"),
+        (a("enum", members=("a", "A")), "'a'"),
+        (a("enum", members=("e",)), "'é'"),
+        (a("enum", members=("a",)), "'b'"),
+        (a("set", members=("a", "b")), "'a, b'"),
+        (a("bit", length=4), "'5'"),
+        (a("year"), "'+70'"),
+        (a("year"), "170"),
+        (a("time"), "010:00:00"),
+        (a("date"), "20261125"),
+        (a("binary", length=3), "x'41'"),
+        (a("double"), "'0x1F'"),
         (LONG, "1.5"),
         (a("date"), "26-11-25"),
         (a("date"), "2026-11-25 14:10:00"),
@@ -80,7 +142,7 @@ def test_a_zero_date_is_null(column, text):
 )
 def test_a_default_that_silver_cannot_know(column, text):
     """The server's value depends on its session, or is not tested."""
-    assert literal_fill(column, text) == Fill(unknown="silver cannot fill in the default of column c")
+    assert literal_fill(column, read(text)) == Fill(unknown="silver cannot fill in the default of column c")
 
 
 @pytest.mark.parametrize(
