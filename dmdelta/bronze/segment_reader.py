@@ -14,6 +14,7 @@ import pyarrow as pa
 from dmdelta.binlog.rows.decode import decode_segment
 from dmdelta.binlog.rows.decode_options import DecodeOptions
 from dmdelta.bronze.arrow import to_record_batch
+from dmdelta.ddl.parse.session import without_session
 from dmdelta.ddl.parse.statements import statement_targets
 from dmdelta.errors import CorruptBinlog, DmdeltaError, to_wire
 from dmdelta.model.recorded import RecordedStructures
@@ -87,6 +88,7 @@ def _decode_options(options: Mapping[str, str], recorded: RecordedStructures) ->
         known_schemas=known,
         structures=structures,
         statement_targets=statement_targets,
+        without_session=without_session,
         wanted_statements=partial(online.wanted, allow_list.wanted),
         recorded=recorded,
     )

@@ -73,6 +73,30 @@ def test_both_tables_of_an_exchange_stop(mysql80, spark, tmp_path):
     assert_same(mysql80, database, ["t", "u", "v"], silver)
 
 
+@pytest.mark.parametrize("statement", ["RENAME TABLE t TO {prod}.t", "ALTER TABLE t RENAME {prod}.t"])
+def test_a_table_that_is_renamed_from_another_database_stops(mysql80, spark, tmp_path, statement):
+    """The statement's session is in the other database, so the statement names the table there without a schema."""
+    prod, staging = mysql80.fresh_database("prod"), mysql80.fresh_database("staging")
+    task = Task(tmp_path, mysql80, prod)
+    task.start_here()
+    mysql80.execute("CREATE TABLE u (id INT PRIMARY KEY)", "INSERT INTO u VALUES (1)", database=prod)
+    task.catch_up()
+    mysql80.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1), (2)", database=staging)
+    mysql80.execute(statement.format(prod=prod), f"INSERT INTO {prod}.t VALUES (3)", database=staging)
+    mysql80.execute("INSERT INTO u VALUES (2)", database=prod)
+    lakehouse = Lakehouse(root=str(task.root))
+
+    def silver(table):
+        return spark.table(lakehouse.silver(prod, table))
+
+    with task.environment():
+        assert execute(["run", str(task.write_spec()), "--until-caught-up"]) == SchemaError.exit_code
+        assert_same(mysql80, prod, ["u"], silver)
+        assert execute(["snapshot", str(task.spec), f"--table={prod}.t"]) == 0
+    task.catch_up()
+    assert_same(mysql80, prod, ["t", "u"], silver)
+
+
 @pytest.mark.parametrize(
     ("decision", "columns"),
     [(["skip"], ["id", "a"]), (["replace", "--sql=ALTER TABLE t ADD c TIMESTAMP(6)"], ["id", "a", "c"])],

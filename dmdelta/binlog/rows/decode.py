@@ -324,11 +324,12 @@ class _Decoder:
         self._tables.forget()
         self._last_map = b""
         is_replicated = self._options.wanted_statements or self._options.wanted
+        text = self._options.without_session(query.sql, query.schema)
         for target in self._options.statement_targets(query.sql, query.schema):
             self._recorded.forget(target.schema, target.table)
             if target.table is None or is_replicated(target.schema, target.table):
                 op = Op.TRUNCATE if target.op.startswith("truncate") else Op.DDL
-                self._note(op, target.schema, target.table, query.sql, timestamp)
+                self._note(op, target.schema, target.table, text, timestamp)
 
     def _xa_verdict(self, statement: Statement, timestamp: int) -> None:
         self._xid = _identifier(statement)

@@ -1,7 +1,7 @@
 """Rewrites a DDL statement with other names: replaces all table and database names in its text."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from dmdelta.ddl.parse.statements import at_new_name, at_partner, skip_wait, statement_cursor
 from dmdelta.ddl.tokens import Cursor, Token, split_at_commas, tokenize
@@ -25,23 +25,42 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """A part of a statement's text, and its replacement."""
+class Place:
+    """A part of a statement's text, and its replacement.
+
+    Attributes:
+        resolved: the name does not depend on the default schema.
+    """
 
     begin: int
     end: int
     text: str
+    resolved: bool = False
 
 
 def rewritten(sql: str, names: Names) -> str:
     """The statement with its tables and databases under their new names, qualified. Never raises."""
     body = _body(sql)
-    places = sorted(_places(_Reader(statement_cursor(body), names)), key=lambda place: place.begin)
+    return replaced(body, name_places(body, names))
+
+
+def name_places(sql: str, names: Names, *, unqualified: bool = False) -> list[Place]:
+    """The places of a statement's tables and databases, with their new names. Never raises.
+
+    Args:
+        unqualified: only names that depend on the default schema.
+    """
+    places = _places(_Reader(statement_cursor(sql), names))
+    return [place for place in places if not (unqualified and place.resolved)]
+
+
+def replaced(sql: str, places: Iterable[Place]) -> str:
+    """The text with other parts at these places."""
     parts, at = [], 0
-    for place in places:
-        parts += [body[at : place.begin], place.text]
+    for place in sorted(places, key=lambda place: place.begin):
+        parts += [sql[at : place.begin], place.text]
         at = place.end
-    return "".join([*parts, body[at:]])
+    return "".join([*parts, sql[at:]])
 
 
 def quoted_name(*names: str) -> str:
@@ -69,7 +88,7 @@ class _Reader:
         self.cursor = cursor
         self._names = names
 
-    def table(self, cursor: Cursor | None = None) -> Iterator[_Place]:
+    def table(self, cursor: Cursor | None = None) -> Iterator[Place]:
         """Consume a table name."""
         cursor = cursor or self.cursor
         _if_exists(cursor)
@@ -78,7 +97,7 @@ class _Reader:
         if name is not None:
             yield _replaced(cursor.since(start), quoted_name(*self._names.table(name)))
 
-    def database(self) -> Iterator[_Place]:
+    def database(self) -> Iterator[Place]:
         """Consume a database name."""
         _if_exists(self.cursor)
         start = self.cursor.position
@@ -87,11 +106,11 @@ class _Reader:
             yield _replaced(self.cursor.since(start), quoted_name(self._names.database(name)))
 
 
-def _replaced(name: Sequence[Token], text: str) -> _Place:
-    return _Place(name[0].begin, name[-1].end, text)
+def _replaced(name: Sequence[Token], text: str) -> Place:
+    return Place(name[0].begin, name[-1].end, text, resolved=len(name) > 1 and name[0].keyword != ".")
 
 
-def _places(reader: _Reader) -> Iterator[_Place]:
+def _places(reader: _Reader) -> Iterator[Place]:
     cursor = reader.cursor
     verb = cursor.accept_any("CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE")
     if verb == "TRUNCATE":
@@ -109,14 +128,14 @@ def _places(reader: _Reader) -> Iterator[_Place]:
         yield from _object(reader, verb)
 
 
-def _rename(reader: _Reader, pair: Cursor) -> Iterator[_Place]:
+def _rename(reader: _Reader, pair: Cursor) -> Iterator[Place]:
     yield from reader.table(pair)
     while not pair.ended and not pair.accept("TO"):
         pair.take()
     yield from reader.table(pair)
 
 
-def _object(reader: _Reader, verb: str) -> Iterator[_Place]:
+def _object(reader: _Reader, verb: str) -> Iterator[Place]:
     cursor = reader.cursor
     kind = cursor.accept_any("TABLE", "TABLES", "INDEX", "DATABASE", "SCHEMA")
     if kind in ("DATABASE", "SCHEMA"):
@@ -134,11 +153,14 @@ def _object(reader: _Reader, verb: str) -> Iterator[_Place]:
         yield from _inside(reader, cursor.rest(), creating=verb == "CREATE")
 
 
-def _inside(reader: _Reader, tokens: Sequence[Token], *, creating: bool) -> Iterator[_Place]:
+def _inside(reader: _Reader, tokens: Sequence[Token], *, creating: bool) -> Iterator[Place]:
     """Names after the table's own: in LIKE, REFERENCES and RENAME clauses, and in actions that move partitions."""
     for number, token in enumerate(tokens):
         before = tokens[number - 1].keyword if number else ""
-        if token.keyword == "REFERENCES" or (creating and token.keyword == "LIKE" and before in ("", "(")):
+        if token.keyword == "REFERENCES":
+            # Without a schema it is a table in the schema of the referencing table.
+            yield from (replace(place, resolved=True) for place in reader.table(Cursor(list(tokens[number + 1 :]))))
+        elif creating and token.keyword == "LIKE" and before in ("", "("):
             yield from reader.table(Cursor(list(tokens[number + 1 :])))
     if creating:
         return

@@ -8,6 +8,7 @@ import pytest
 
 from dmdelta.binlog.events.header import EventFlag, EventType
 from dmdelta.binlog.rows.decode_options import DecodeOptions
+from dmdelta.ddl.parse.session import without_session
 from dmdelta.ddl.parse.statements import statement_targets
 from dmdelta.errors import CorruptBinlog, UnsupportedEvent
 from dmdelta.model.change import Op
@@ -453,6 +454,18 @@ def test_an_alter_in_two_phases_counts_where_it_takes_effect() -> None:
     row, alter = rows_of(log.query("DROP TABLE u").changes(options)[:-1])
     assert (row.op, row.after) == (Op.INSERT, {"id": 1, "v": "x"})
     assert (alter.op, alter.table, alter.seq > (7 << 40) + at) == (Op.DDL, "t", True)
+
+
+def test_a_statement_is_recorded_without_its_session() -> None:
+    """The rows of a statement on tables of several schemas have the same text, in which each name has its schema."""
+    options = DecodeOptions(
+        wanted=lambda schema, _table: schema == "prod",
+        statement_targets=statement_targets,
+        without_session=without_session,
+    )
+    log = Log().query("RENAME TABLE t TO prod.t", schema="staging").query("ALTER TABLE t ADD a INT", schema="prod")
+    found = [(change.schema, change.ddl) for change in rows_of(log.changes(options))]
+    assert found == [("prod", "RENAME TABLE `staging`.`t` TO prod.t"), ("prod", "ALTER TABLE t ADD a INT")]
 
 
 @pytest.mark.parametrize(("more", "missing"), [(5, 5), (0, 7), (18, 1)])
