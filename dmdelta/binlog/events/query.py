@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from dmdelta.binlog.events.compression import decompress
 from dmdelta.binlog.events.header import HEADER_SIZE, EventType
+from dmdelta.binlog.events.quoting import in_default_mode
 from dmdelta.binlog.values.charsets import decoder_of
 from dmdelta.binlog.values.collations import charset_of
 from dmdelta.errors import CorruptBinlog
@@ -22,6 +23,7 @@ class Query(NamedTuple):
 
     Attributes:
         schema: the session's default schema, empty if it had none.
+        sql: the text, with the quotes and escapes of the default sql_mode.
         server_collation: the ID of the session's `collation_server`, the default of CREATE DATABASE; 0 if not logged.
     """
 
@@ -47,6 +49,8 @@ def parse_query(event: bytes) -> Query:
             text = decompress(text)
         client, server = _collations(status)
         sql = text.decode("ascii") if text.isascii() else _decode(text, client)
+        if '"' in sql or "\\" in sql:
+            sql = in_default_mode(sql, _sql_mode(status))
         return Query(schema, sql, server)
     except (error, IndexError, UnicodeDecodeError) as damage:
         raise CorruptBinlog("cannot read a query event", hint="report this event to the project") from damage
@@ -59,6 +63,14 @@ def _decode(text: bytes, collation: int) -> str:
     except UnicodeDecodeError:
         # A statement may contain literals in another character set; only its keywords and names matter.
         return text.decode("utf-8", "replace")
+
+
+def _sql_mode(status: bytes) -> int:
+    """The session's sql_mode, which follows the flags; 0, the default one, if it is not logged."""
+    at = 1 + _FIXED[_FLAGS2] if status[:1] == bytes((_FLAGS2,)) else 0
+    if status[at : at + 1] != bytes((_SQL_MODE,)):
+        return 0
+    return int.from_bytes(status[at + 1 : at + 1 + _FIXED[_SQL_MODE]], "little")
 
 
 def _collations(status: bytes) -> tuple[int, int]:

@@ -7,6 +7,7 @@ import pytest
 
 from dmdelta.binlog.events.header import EventType
 from dmdelta.binlog.events.query import parse_query
+from dmdelta.binlog.events.quoting import ANSI_QUOTES, NO_BACKSLASH_ESCAPES
 from dmdelta.errors import CorruptBinlog
 
 FLAGS, SQL_MODE = b"\x00" + bytes(4), b"\x01" + b"\x04" * 8
@@ -18,6 +19,11 @@ UNKNOWN = b"\x7f" + bytes(4)
 def charsets(client: int, server: int) -> bytes:
     """The status variable of the session's client, connection and server collation."""
     return b"\x04" + struct.pack("<HHH", client, 0x0404, server)
+
+
+def mode(bits: int) -> bytes:
+    """The status variable of the session's sql_mode."""
+    return b"\x01" + bits.to_bytes(8, "little")
 
 
 def query_event(
@@ -66,6 +72,26 @@ def test_the_servers_collation_is_a_status_variable(status: bytes, server: int) 
 def test_a_statement_is_in_the_clients_character_set(sql: bytes, status: bytes, text: str) -> None:
     """UTF-8 if it is not logged, or binary; bytes of another character set do not stop the task."""
     assert parse_query(query_event(b"DROP TABLE " + sql, status)).sql == f"DROP TABLE {text}"
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (
+            FLAGS + mode(NO_BACKSLASH_ESCAPES) + CATALOG_NZ + charsets(45, 8),
+            r"""ALTER TABLE "t" ADD x CHAR DEFAULT '\\'""",
+        ),
+        (FLAGS + mode(ANSI_QUOTES), r"""ALTER TABLE `t` ADD x CHAR DEFAULT '\'"""),
+        (mode(ANSI_QUOTES | NO_BACKSLASH_ESCAPES | 0xFF << 32), r"""ALTER TABLE `t` ADD x CHAR DEFAULT '\\'"""),
+        (FLAGS + mode(0), r"""ALTER TABLE "t" ADD x CHAR DEFAULT '\'"""),
+        (FLAGS + charsets(45, 8), r"""ALTER TABLE "t" ADD x CHAR DEFAULT '\'"""),
+        (b"", r"""ALTER TABLE "t" ADD x CHAR DEFAULT '\'"""),
+    ],
+    ids=["NO_BACKSLASH_ESCAPES", "ANSI_QUOTES", "both", "neither", "not logged", "nothing logged"],
+)
+def test_a_statement_has_the_quotes_of_the_default_mode(status: bytes, text: str) -> None:
+    """The session's sql_mode determines what its quotes and backslashes mean."""
+    assert parse_query(query_event(rb"""ALTER TABLE "t" ADD x CHAR DEFAULT '\'""", status)).sql == text
 
 
 @pytest.mark.parametrize("schema", ["", "s", "é" * 40])
