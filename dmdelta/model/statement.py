@@ -19,3 +19,16 @@ class LoggedStatement:
     schema: str
     sql: str
     server_charset: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """The session in which a statement was executed.
+
+    Attributes:
+        default_schema: empty for none.
+        explicit_timestamps: explicit_defaults_for_timestamp is ON.
+    """
+
+    default_schema: str
+    explicit_timestamps: bool = False

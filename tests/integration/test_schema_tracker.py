@@ -133,12 +133,12 @@ STATEMENTS = [
     (EVERY, "DROP DATABASE {other}"),
     (EVERY, "DROP TABLE kinds, s RESTRICT"),
 ]  # fmt: skip
-UNKNOWN_NULL = {"mysql57": ("timestamp",)}
-"""In 5.7 a setting decides whether a TIMESTAMP may be NULL."""
+UNKNOWN_NULL = ("timestamp",)
+"""A setting decides whether a TIMESTAMP may be NULL."""
 
 
-def _seen(column: Column, server: str) -> Column:
-    nullable = column.type in UNKNOWN_NULL.get(server, ()) or column.nullable
+def _seen(column: Column) -> Column:
+    nullable = column.type in UNKNOWN_NULL or column.nullable
     return replace(column, nullable=nullable, collation=None)
 
 
@@ -150,9 +150,7 @@ def _tables(server: Server, databases: tuple[str, str], found: list[TableSchema]
         f" WHERE INDEX_NAME = 'PRIMARY' AND TABLE_SCHEMA IN {databases} ORDER BY SEQ_IN_INDEX"
     ):
         keys[schema, table] += (column,)
-    return {
-        schema.name: ([_seen(column, server.name) for column in schema.columns], keys[schema.name]) for schema in found
-    }
+    return {schema.name: ([_seen(column) for column in schema.columns], keys[schema.name]) for schema in found}
 
 
 @pytest.mark.parametrize("kind", EVERY)
@@ -177,7 +175,7 @@ def test_statements(kind: str, request: pytest.FixtureRequest) -> None:
             found = read_schemas(connection, lambda schema, _: schema in databases)
             told = _tables(server, databases, found)
             followed = {
-                name: ([_seen(column, kind) for column in tracked.schema.columns], tracked.schema.primary_key)
+                name: ([_seen(column) for column in tracked.schema.columns], tracked.schema.primary_key)
                 for name, tracked in tracker.tables.items()
             }
             if told != followed:

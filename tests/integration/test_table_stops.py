@@ -99,7 +99,7 @@ def test_a_table_that_is_renamed_from_another_database_stops(mysql80, spark, tmp
 
 @pytest.mark.parametrize(
     ("decision", "columns"),
-    [(["skip"], ["id", "a"]), (["replace", "--sql=ALTER TABLE t ADD c TIMESTAMP(6)"], ["id", "a", "c"])],
+    [(["skip"], ["id", "a"]), (["replace", "--sql=ALTER TABLE t ADD c TIMESTAMP(6) NULL"], ["id", "a", "c"])],
     ids=["skip", "replace"],
 )
 def test_an_operator_decides(mysql80, spark, tmp_path, capsys, decision, columns):

@@ -3,6 +3,7 @@
 Format: mysql/binlog/event/statement_events.h (`Query_event`); MariaDB's compressed variant has a compressed text.
 """
 
+import re
 from struct import Struct, error
 from typing import NamedTuple
 
@@ -16,6 +17,22 @@ from dmdelta.errors import CorruptBinlog
 _POST_HEADER = Struct("<IIBHH")
 _FLAGS2, _SQL_MODE, _CATALOG, _AUTO_INCREMENT, _CHARSET, _TIME_ZONE, _CATALOG_NZ = range(7)
 _FIXED = {_FLAGS2: 4, _SQL_MODE: 8, _AUTO_INCREMENT: 4}
+_LC_TIME, _CHARSET_DATABASE, _TABLE_MAP_FOR_UPDATE, _DATA_WRITTEN, _INVOKER, _DATABASES, _MICROSECONDS = range(7, 14)
+_EXPLICIT_TIMESTAMPS = 16
+_EXPLICIT_FLAG = 1 << 24
+"""MariaDB's OPTION_EXPLICIT_DEF_TIMESTAMP; MySQL logs no such flag."""
+_TOO_MANY = 254
+"""Instead of a number of databases: their names are not logged."""
+_SIZES = {
+    **_FIXED,
+    _CHARSET: 6,
+    _LC_TIME: 2,
+    _CHARSET_DATABASE: 2,
+    _TABLE_MAP_FOR_UPDATE: 8,
+    _DATA_WRITTEN: 4,
+    _MICROSECONDS: 3,
+}
+_TIMESTAMP = re.compile(rb"timestamp", re.IGNORECASE)
 
 
 class Query(NamedTuple):
@@ -25,11 +42,13 @@ class Query(NamedTuple):
         schema: the session's default schema, empty if it had none.
         sql: the text, with the quotes and escapes of the default sql_mode.
         server_collation: the ID of the session's `collation_server`, the default of CREATE DATABASE; 0 if not logged.
+        explicit_timestamps: the text contains TIMESTAMP, and explicit_defaults_for_timestamp is logged as ON.
     """
 
     schema: str
     sql: str
     server_collation: int = 0
+    explicit_timestamps: bool = False
 
 
 def parse_query(event: bytes) -> Query:
@@ -51,8 +70,9 @@ def parse_query(event: bytes) -> Query:
         sql = text.decode("ascii") if text.isascii() else _decode(text, client)
         if '"' in sql or "\\" in sql:
             sql = in_default_mode(sql, _sql_mode(status))
-        return Query(schema, sql, server)
-    except (error, IndexError, UnicodeDecodeError) as damage:
+        explicit = _TIMESTAMP.search(text) is not None and _explicit_timestamps(status)
+        return Query(schema, sql, server, explicit)
+    except (error, IndexError, ValueError) as damage:
         raise CorruptBinlog("cannot read a query event", hint="report this event to the project") from damage
 
 
@@ -63,6 +83,41 @@ def _decode(text: bytes, collation: int) -> str:
     except UnicodeDecodeError:
         # A statement may contain literals in another character set; only its keywords and names matter.
         return text.decode("utf-8", "replace")
+
+
+def _explicit_timestamps(status: bytes) -> bool:
+    """Whether explicit_defaults_for_timestamp is logged as ON: MySQL has a variable, MariaDB one of the flags."""
+    at = 0
+    while at < len(status):
+        code, at = status[at], at + 1
+        if code == _EXPLICIT_TIMESTAMPS:
+            return status[at] == 1
+        if code == _FLAGS2 and int.from_bytes(status[at : at + 4], "little") & _EXPLICIT_FLAG:
+            return True
+        size = _size(code, status, at)
+        if size is None:
+            return False
+        at += size
+    return False
+
+
+def _size(code: int, status: bytes, at: int) -> int | None:
+    """The size of the value at `at`; None for an unknown variable."""
+    if code in _SIZES:
+        return _SIZES[code]
+    if code in (_TIME_ZONE, _CATALOG_NZ):
+        return 1 + status[at]
+    if code == _CATALOG:
+        return 2 + status[at]
+    if code == _INVOKER:
+        user = 1 + status[at]
+        return user + 1 + status[at + user]
+    if code != _DATABASES:
+        return None
+    end = at + 1
+    for _ in range(status[at] if status[at] != _TOO_MANY else 0):
+        end = status.index(0, end) + 1
+    return end - at
 
 
 def _sql_mode(status: bytes) -> int:

@@ -36,6 +36,7 @@ from dmdelta.model.change import Op
 from dmdelta.model.position import seq_of
 from dmdelta.model.recorded import RecordedStructures
 from dmdelta.model.segment import Segment
+from dmdelta.model.statement import Session
 
 _DUMMY_TABLE_ID = b"\xff\xff\xff\x00\x00\x00"
 """Ends a statement without a table map of its own."""
@@ -324,7 +325,7 @@ class _Decoder:
         self._tables.forget()
         self._last_map = b""
         is_replicated = self._options.wanted_statements or self._options.wanted
-        text = self._options.without_session(query.sql, query.schema)
+        text = self._options.without_session(query.sql, Session(query.schema, query.explicit_timestamps))
         for target in self._options.statement_targets(query.sql, query.schema):
             self._recorded.forget(target.schema, target.table)
             if target.table is None or is_replicated(target.schema, target.table):

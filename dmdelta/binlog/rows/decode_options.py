@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from dmdelta.binlog.events.statement import StatementTarget
 from dmdelta.model.recorded import RecordedStructures
 from dmdelta.model.schema import StructureFrom, TableSchema
+from dmdelta.model.statement import Session
 
 
 @dataclass(frozen=True)
@@ -19,8 +20,7 @@ class DecodeOptions:
         structures: by table, its structures with their start positions, in log order, for table maps without column
             names: takes precedence over `known_schemas`.
         statement_targets: (sql, default schema) → the tables or databases that a DDL statement changes.
-        without_session: (sql, default schema) → the text of a DDL statement to record, which does not depend on its
-            session.
+        without_session: the text of a DDL statement to record, which does not depend on its session.
         recorded: the structures that `schema` rows before the segment have recorded; decoding updates them. None: there
             are none, so the segment records each structure.
         batch_bytes: bytes of events after which a batch is emitted.
@@ -30,7 +30,7 @@ class DecodeOptions:
     known_schemas: Mapping[tuple[str, str], Sequence[TableSchema]] = field(default_factory=dict)
     structures: Mapping[tuple[str, str], Sequence[StructureFrom]] = field(default_factory=dict)
     statement_targets: Callable[[str, str], Sequence[StatementTarget]] = lambda _sql, _schema: ()
-    without_session: Callable[[str, str], str] = lambda sql, _schema: sql
+    without_session: Callable[[str, Session], str] = lambda sql, _session: sql
     wanted_statements: Callable[[str, str], bool] | None = None
     recorded: RecordedStructures | None = None
     batch_bytes: int = 8 << 20

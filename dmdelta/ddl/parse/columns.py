@@ -1,7 +1,7 @@
 """Column definitions in DDL text: the column, its position, and its values in existing rows."""
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dmdelta.ddl.tokens import Cursor, Kind, Token
@@ -30,6 +30,8 @@ class Definition:
         unique: the column gets a unique index.
         charset: the character set in the clauses, None for none.
         versioned: part of MariaDB's system versioning.
+        implicit: a TIMESTAMP without NULL and NOT NULL, which is NOT NULL unless explicit_defaults_for_timestamp is ON.
+        type_end: the offset in the statement after the type.
     """
 
     name: str
@@ -45,6 +47,8 @@ class Definition:
     unique: bool = False
     charset: str | None = None
     versioned: bool = False
+    implicit: bool = False
+    type_end: int = field(default=0, compare=False)
 
     @property
     def generated(self) -> bool:
@@ -63,6 +67,8 @@ class Definition:
             if column.type in ("float", "double") and self.length and not self.default.text.isdecimal():
                 return Fill(unknown=f"the server rounds the default of column {column.name}")
             return literal_fill(column, self.default)
+        if self.implicit and not self.null_default:
+            return Fill(unknown=f"explicit_defaults_for_timestamp is not ON: the default of {column.name} is unknown")
         return Fill() if self.nullable or self.null_default else implicit_fill(column)
 
 
@@ -70,22 +76,36 @@ def parse_definition(cursor: Cursor, *, mariadb: bool = False) -> Definition | N
     """Parse `name type clauses [FIRST | AFTER c]` up to the cursor's end; None if there is no name or no type."""
     name = cursor.identifier()
     serial = cursor.peek() == "SERIAL"
+    start = cursor.position
     parsed = parse_type(cursor, name, mariadb=mariadb) if name is not None else None
     if name is None or parsed is None:
         return None
     column, length = parsed
+    type_end = cursor.since(start)[-1].end
     clauses: dict[str, Any] = {"nullable": False, "unique": True, "computed": "SERIAL"} if serial else {}
     while not cursor.ended:
         _parse_clause(cursor, clauses)
-    definition = replace(Definition(name, column, length), **clauses)
+    if column.type == "timestamp" and not {"nullable", "versioned"} & set(clauses):
+        _apply_implicit_default(clauses, mariadb=mariadb)
+    definition = replace(Definition(name, column, length, type_end=type_end), **clauses)
     if column.charset is None:
         column = in_charset(column, definition.charset, length)
     return replace(definition, column=replace(column, nullable=definition.nullable, visible=definition.visible))
 
 
+def _apply_implicit_default(clauses: dict[str, Any], *, mariadb: bool) -> None:
+    """A TIMESTAMP is NOT NULL without explicit_defaults_for_timestamp; there MariaDB ignores DEFAULT NULL, an error in
+    MySQL.
+    """
+    if clauses.get("computed") not in ("GENERATED", "AS"):
+        clauses.update(implicit=True, nullable=False, null_default="null_default" in clauses and not mariadb)
+
+
 def _parse_clause(cursor: Cursor, clauses: dict[str, Any]) -> None:
     if cursor.accept("NOT", "NULL"):
         clauses["nullable"] = False
+    elif cursor.accept("NULL"):
+        clauses["nullable"] = True
     elif cursor.accept("DEFAULT"):
         _parse_default(cursor, clauses)
     elif cursor.accept("ON"):

@@ -119,6 +119,36 @@ def test_the_value_in_existing_rows(clauses, fill):
 
 
 @pytest.mark.parametrize(
+    ("clauses", "mariadb", "implicit", "known"),
+    [
+        ("", False, True, False),
+        ("", True, True, False),
+        ("ON UPDATE CURRENT_TIMESTAMP", False, True, False),
+        ("DEFAULT NULL", False, True, True),
+        ("DEFAULT NULL", True, True, False),
+        ("DEFAULT '0000-00-00 00:00:00'", False, True, True),
+        ("DEFAULT CURRENT_TIMESTAMP", False, True, False),
+        ("NULL", False, False, True),
+        ("NULL DEFAULT NULL", True, False, True),
+        ("NOT NULL", False, False, False),
+        ("AS (a)", False, False, False),
+        ("AS ROW START", True, False, True),
+    ],
+)
+def test_a_timestamp_without_null(clauses, mariadb, implicit, known):
+    """It is NOT NULL with a default that depends on the table's other columns, unless the statement says otherwise."""
+    parsed = parse(f"c TIMESTAMP(3) {clauses}", mariadb=mariadb)
+    assert (parsed.implicit, parsed.fill(parsed.column).unknown is None) == (implicit, known)
+    assert parsed.column.nullable is not (implicit or clauses == "NOT NULL")
+
+
+def test_where_a_type_ends():
+    """Before the clauses."""
+    text = "c TIMESTAMP(3) NULL"
+    assert text[: parse(text).type_end] == "c TIMESTAMP(3)"
+
+
+@pytest.mark.parametrize(
     ("definition", "unknown"),
     [
         ("FLOAT DEFAULT 1.005", False),

@@ -4,6 +4,9 @@ import pytest
 
 from dmdelta.ddl.parse.session import without_session
 from dmdelta.ddl.parse.statements import statement_targets
+from dmdelta.model.statement import Session
+
+IN_D, EXPLICIT = Session("d"), Session("d", explicit_timestamps=True)
 
 
 @pytest.mark.parametrize(
@@ -23,7 +26,7 @@ from dmdelta.ddl.parse.statements import statement_targets
 )
 def test_a_statement_on_tables_of_the_default_schema_is_recorded_as_it_is(sql):
     """Also one that refers to tables of another schema, whose names are qualified or relative to its own table."""
-    assert without_session(sql, "d") == sql
+    assert without_session(sql, IN_D) == sql
 
 
 @pytest.mark.parametrize(
@@ -49,5 +52,36 @@ def test_a_statement_on_tables_of_the_default_schema_is_recorded_as_it_is(sql):
 )
 def test_names_without_a_schema_are_qualified(sql, wanted):
     """If a table is in another schema: then every table of the statement sees the same tables in it."""
-    assert without_session(sql, "d") == wanted
+    assert without_session(sql, IN_D) == wanted
     assert statement_targets(wanted, "x") == statement_targets(sql, "d")
+
+
+@pytest.mark.parametrize(
+    ("actions", "wanted"),
+    [
+        ("ADD a TIMESTAMP", "ADD a TIMESTAMP NULL"),
+        ("ADD a TIMESTAMP(6) COMMENT 'x' FIRST", "ADD a TIMESTAMP(6) NULL COMMENT 'x' FIRST"),
+        ("ADD (a TIMESTAMP, b INT), ADD c TIMESTAMP", "ADD (a TIMESTAMP NULL, b INT), ADD c TIMESTAMP NULL"),
+        ("MODIFY a TIMESTAMP, CHANGE b c TIMESTAMP", "MODIFY a TIMESTAMP NULL, CHANGE b c TIMESTAMP NULL"),
+        ("ADD a TIMESTAMP DEFAULT CURRENT_TIMESTAMP", "ADD a TIMESTAMP NULL DEFAULT CURRENT_TIMESTAMP"),
+        ("ADD a TIMESTAMP DEFAULT NULL", "ADD a TIMESTAMP NULL DEFAULT NULL"),
+        ("ADD a TIMESTAMP ON UPDATE NOW()", "ADD a TIMESTAMP NULL ON UPDATE NOW()"),
+        ("ADD a TIMESTAMP NULL", "ADD a TIMESTAMP NULL"),
+        ("ADD a TIMESTAMP DEFAULT 0 NOT NULL", "ADD a TIMESTAMP DEFAULT 0 NOT NULL"),
+        ("ADD a TIMESTAMP PRIMARY KEY", "ADD a TIMESTAMP PRIMARY KEY"),
+        ("ADD a TIMESTAMP AS (b)", "ADD a TIMESTAMP AS (b)"),
+        ("ADD a TIMESTAMP(6) AS ROW START", "ADD a TIMESTAMP(6) AS ROW START"),
+        ("ADD `timestamp` DATETIME, ADD INDEX (a)", "ADD `timestamp` DATETIME, ADD INDEX (a)"),
+    ],
+)
+def test_explicit_defaults_for_timestamp(actions, wanted):
+    """If it is ON, a TIMESTAMP without NULL and NOT NULL may be NULL; the text says so."""
+    assert without_session(f"ALTER TABLE t {actions}", EXPLICIT) == f"ALTER TABLE t {wanted}"
+    assert without_session(f"ALTER TABLE t {actions}", IN_D) == f"ALTER TABLE t {actions}"
+
+
+def test_timestamps_and_names():
+    """Both are replaced."""
+    wanted = "ALTER TABLE `d`.`t` ADD a TIMESTAMP NULL, RENAME x.t"
+    assert without_session("ALTER TABLE t ADD a TIMESTAMP, RENAME x.t", EXPLICIT) == wanted
+    assert without_session("CREATE TABLE t (a TIMESTAMP)", EXPLICIT) == "CREATE TABLE t (a TIMESTAMP)"
