@@ -109,6 +109,8 @@ def _column(fields: Sequence[Any]) -> Column:
     name, data_type, column_type, octets, digits, scale, fsp, charset, nullable, extra, collation = fields
     kind = data_type.lower()
     length, precision = 0, 0
+    # MySQL 8 names no character set for an ENUM or SET of bytes; MySQL 5.7 and MariaDB name `binary`.
+    is_text = kind in TEXTUAL and charset != "binary"
     if kind in _FIXED_BINARY:
         kind, length = "binary", _FIXED_BINARY[kind]
     elif kind in SIZED:
@@ -126,11 +128,11 @@ def _column(fields: Sequence[Any]) -> Column:
         length=length,
         precision=precision,
         scale=int(scale or 0) if kind == "decimal" else 0,
-        charset={"utf8": "utf8mb3"}.get(charset or "", charset) if kind in TEXTUAL else None,
+        charset={"utf8": "utf8mb3"}.get(charset or "", charset) if is_text else None,
         members=enum_members(column_type) if kind in ("enum", "set") else (),
         nullable=nullable == "YES",
         visible="INVISIBLE" not in extra.upper(),
-        collation=plain_name(collation) if collation and kind in TEXTUAL else None,
+        collation=plain_name(collation) if collation and is_text else None,
     )
 
 

@@ -123,6 +123,11 @@ def _six_digits(value: str) -> str:
     return re.sub(r"\.(\d{1,6})$", lambda found: f".{found.group(1):0<6}", value)
 
 
+def _name(value: str | bytes, column: SourceColumn) -> str:
+    """Members in the character set `binary` come as bytes."""
+    return value.decode() if isinstance(value, bytes) else value
+
+
 def _geometry(value: bytes, column: SourceColumn) -> tuple[int, bytes]:
     return struct.unpack_from("<I", value)[0], value[4:]
 
@@ -144,6 +149,8 @@ _SHAPES = (
 )
 
 _READERS: dict[str, Callable[[Any, SourceColumn], Any]] = {
+    "enum": _name,
+    "set": _name,
     "date": _date,
     "datetime": _datetime,
     "timestamp": _datetime,

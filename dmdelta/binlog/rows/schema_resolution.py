@@ -38,7 +38,8 @@ def _column(table_map: TableMap, number: int) -> Column:
     collation = table_map.collations[number]
     charset = charset_of(collation) if collation else None
     name = wire.type_name(binary=collation == BINARY_COLLATION)
-    members = _members(table_map, number, charset or "utf8mb4")
+    # Members in the character set `binary` are the bytes of the statement, which clients send as UTF-8.
+    members = _members(table_map, number, charset if charset and collation != BINARY_COLLATION else "utf8mb4")
     return Column(
         table_map.names[number],
         name,

@@ -220,6 +220,8 @@ def _agree(tracked: TableSchema, catalogued: TableSchema) -> bool:
 
 
 def _core(column: Column, catalogued: Column) -> Column:
+    if column.charset == "binary":  # an ENUM or SET of bytes, for which the catalog has no character set
+        column = replace(column, charset=None)
     if is_text(column) and column.charset is None:
         column = replace(column, charset=catalogued.charset, length=catalogued.length)
     for family in ("text", "blob"):

@@ -54,6 +54,11 @@ DESCRIBED = [
         Column("c", "enum", charset="latin1", members=("a", "é"), collation="latin1_swedish_ci"),
     ),
     (WireColumn(W.SET, 1), {"members": {0: (b"a", "é".encode())}}, Column("c", "set", members=("a", "é"))),
+    (
+        WireColumn(W.ENUM, 1),
+        {"collations": (BINARY,), "members": {0: (b"a", "é".encode())}},
+        Column("c", "enum", members=("a", "é")),
+    ),
 ]
 
 

@@ -196,6 +196,8 @@ def test_the_size_of_a_text_type_is_not_a_surprise(kind, catalogued, surprise):
             True,
         ),
         (Column("v", "binary", length=3), Column("v", "binary", length=12), True),
+        (Column("v", "enum", members=("a",), charset="binary"), Column("v", "enum", members=("a",)), False),
+        (Column("v", "enum", members=("a",), charset="binary"), Column("v", "enum", members=("b",)), True),
         (Column("v", "int"), Column("w", "int"), True),
         (Column("v", "int"), Column("v", "int", visible=False), False),
     ],
