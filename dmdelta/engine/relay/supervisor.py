@@ -28,7 +28,7 @@ from dmdelta.source.server import sends_column_names, server_identity
 
 log = get_logger(__name__)
 RESTARTS = 5
-"""How often a relay that was killed is restarted in one run."""
+"""How often a relay that another process ended is restarted in one run."""
 READY_SECONDS = 30.0
 
 
@@ -110,7 +110,7 @@ class Relaying:
         self._restart(error)
 
     def check(self) -> None:
-        """Restart a relay that was killed; a killed relay has lost nothing.
+        """Restart a relay that was killed or stopped by another process: it has lost nothing.
 
         Raises:
             DmdeltaError: it ended for a reason that a restart does not fix.
@@ -128,7 +128,7 @@ class Relaying:
 
     def has_ended(self) -> bool:
         """It has relayed everything requested."""
-        return self._process is not None and not self._process.poll() and self._process.error() is None
+        return self._process is not None and self._process.caught_up
 
     @property
     def is_running(self) -> bool:

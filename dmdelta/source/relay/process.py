@@ -58,6 +58,7 @@ class RelayProcess:
         self._task = task
         self._child = child
         self._output = ""
+        self._stops = False
 
     def __enter__(self) -> "RelayProcess":  # noqa: PYI034 (Self needs Python 3.11)
         return self
@@ -78,16 +79,26 @@ class RelayProcess:
         status = read_status(self._task.folder)
         return status if status is not None and status.pid == self.pid else None
 
+    @property
+    def caught_up(self) -> bool:
+        """It has ended, and has relayed everything that its task requests."""
+        if self._child.poll() != 0:
+            return False
+        status = self.status()
+        return status is not None and status.state == "caught up"
+
     def error(self) -> DmdeltaError | None:
-        """Why it failed; None while it runs and after a successful end."""
+        """Why it failed; None while it runs, after `stop`, and once it has caught up."""
         code = self._child.poll()
-        if code is None or code == 0:
+        # After a SIGTERM that this process did not send, the relay ends normally, but the rest of the log is missing.
+        if code is None or (code == 0 and (self._stops or self.caught_up)):
             return None
         self._close()
         failure = from_wire(self._output)
         if failure is not None:
             return failure
         how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
+        how = how if code else "was stopped from outside"
         return StageFailed(f"the relay of {self._task.source_id} {how}", hint="run again: no data is lost")
 
     def wait_ready(self, seconds: float) -> bool:
@@ -117,6 +128,7 @@ class RelayProcess:
 
     def stop(self) -> None:
         """Ask it to stop at a transaction boundary and wait; kill it after STOP_SECONDS."""
+        self._stops = True
         if self.poll():
             self._child.terminate()
         if not self.wait(STOP_SECONDS):
