@@ -3,12 +3,12 @@
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dmdelta.engine.control.background import in_background
 from dmdelta.engine.control.cancellation import StopRequest
 from dmdelta.engine.control.state import Reason, Request, State
-from dmdelta.engine.control.table import ControlTable
+from dmdelta.engine.control.table import ControlTable, PendingCommands
 from dmdelta.engine.task.task import Task
 from dmdelta.errors import DmdeltaError, HeldByCommand, Retryable
 from dmdelta.logging import get_logger
@@ -18,6 +18,8 @@ log = get_logger(__name__)
 AUTO_RESUME = Retry(first=5.0, longest=300.0)
 POLL_SECONDS = 3.0
 """How often a running task polls for commands."""
+POLL_RETRIES = 5
+"""How many polls in a row may fail for a transient reason: commands wait, but a paused task has no other retry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,29 +62,56 @@ def serve_commands(
     known, reported = table.asked(), table.last_reported()
     if reported is not None and reported.state is not State.RUNNING:
         table.publish(State.RUNNING)
-
-    def poll(over: threading.Event) -> None:
-        handled = known
-        try:
-            while not over.wait(POLL_SECONDS):
-                newest = polled.asked()
-                if newest.request is not None and newest.request != handled.request:
-                    log.info("command received", request=newest.request.request.value)
-                    obey(newest.request.request, stop)
-                if newest.update is not None and newest.update != handled.update:
-                    polled.answer(newest.update, take_over(task, newest.update.settings))
-                if newest.reload != handled.reload:
-                    log.info("command received", request="reload")
-                    reload()
-                handled = newest
-        except Exception as error:  # noqa: BLE001 - the run raises it
-            stop.fail(error)
-
-    with in_background(poll, "control"):
+    listener = Listener(task, stop, reload, polled, known)
+    with in_background(listener.poll, "control"):
         yield table
     last = table.last_reported()
     if last is not None or table.asked() != known:
         table.publish(State.STOPPED, apart())
+
+
+@dataclass(slots=True)
+class Listener:
+    """Executes commands of dm_meta, in a thread of its own.
+
+    Attributes:
+        reload: lets the run read the operator overrides again.
+        polled: a table of its own.
+        handled: the commands that were executed.
+    """
+
+    task: Task
+    stop: StopRequest
+    reload: Callable[[], None]
+    polled: ControlTable
+    handled: PendingCommands
+
+    def poll(self, over: threading.Event) -> None:
+        """Poll until `over`; a failure stops the run, which raises it."""
+        failures = 0
+        while not over.wait(POLL_SECONDS):
+            try:
+                self._execute(self.polled.asked())
+                failures = 0
+            except Exception as error:  # noqa: BLE001 - the run raises it
+                failures += 1
+                if not isinstance(error, Retryable) or failures > POLL_RETRIES:
+                    self.stop.fail(error)
+                    return
+                log.warning("commands are not polled, retrying automatically", why=str(error))
+
+    def _execute(self, newest: PendingCommands) -> None:
+        handled, self.handled = self.handled, replace(newest, update=self.handled.update)
+        if newest.request is not None and newest.request != handled.request:
+            log.info("command received", request=newest.request.request.value)
+            obey(newest.request.request, self.stop)
+        if newest.reload != handled.reload:
+            log.info("command received", request="reload")
+            self.reload()
+        # Last, because its commit may fail: only the update is then repeated.
+        if newest.update is not None and newest.update != handled.update:
+            self.polled.answer(newest.update, take_over(self.task, newest.update.settings))
+        self.handled = newest
 
 
 def obey(request: Request, stop: StopRequest) -> None:

@@ -169,7 +169,9 @@ def _follow_with_retries(following: _Following, control: ControlTable) -> bool:
             stopped_by_request = stop.requested or _follow(following, control)
         except DmdeltaError as error:
             failures = 1 if time.monotonic() - began > HEALTHY_SECONDS else failures + 1
-            after = plan_after_failure(error, failures, ends=following.ends, has_begun=commands.has_begun)
+            # A stop that a failure has requested, of the thread that polls for commands, cannot be resumed.
+            ends = following.ends or stop.failure is not None
+            after = plan_after_failure(error, failures, ends=ends, has_begun=commands.has_begun)
             publish(after.state, error)
             if after.delay is None:
                 raise
@@ -181,9 +183,13 @@ def _follow_with_retries(following: _Following, control: ControlTable) -> bool:
         if stop.is_pause:
             publish(State.PAUSED, commands.apart())
             log.warning("paused", task=following.task.spec.name)
-            if not stop.wait_for_resume():
-                return True
-        elif not stopped_by_request or stop.requested:
+            ends = stopped_by_request = not stop.wait_for_resume()
+        else:
+            ends = not stopped_by_request or stop.requested
+        if ends and stop.failure is not None:  # it came while no source was running
+            publish(State.FAILED, stop.failure)
+            raise stop.failure
+        if ends:
             return stopped_by_request
         # Also after a resume that came before the pause was complete, and after a restart for operators.
         if commands.state.now.state is not State.RUNNING:

@@ -1,13 +1,26 @@
 """Commands to a task, and what follows a failure."""
 
 import threading
+from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 
+from dmdelta.engine.control import listener as listener_module
 from dmdelta.engine.control.cancellation import StopRequest
-from dmdelta.engine.control.listener import AUTO_RESUME, obey, plan_after_failure
+from dmdelta.engine.control.listener import AUTO_RESUME, POLL_RETRIES, Listener, obey, plan_after_failure
 from dmdelta.engine.control.state import Request, State
-from dmdelta.errors import ConfigError, Fenced, HeldByCommand, SourceUnavailable
+from dmdelta.engine.control.table import Command, PendingCommands, Update
+from dmdelta.engine.task.live_settings import LiveSettings, RunSettings
+from dmdelta.errors import (
+    CommitConflict,
+    ConfigError,
+    DmdeltaError,
+    Fenced,
+    HeldByCommand,
+    LakehouseError,
+    SourceUnavailable,
+)
 
 
 def test_a_pause_can_be_resumed_and_a_stop_cannot() -> None:
@@ -60,3 +73,44 @@ def test_a_run_that_is_resumed_while_a_command_works_waits_for_it(ends: bool) ->
         assert after.delay <= AUTO_RESUME.first
     assert plan_after_failure(held, 1, ends=ends).delay is None
     assert plan_after_failure(Fenced("another relay", hint="stop it"), 1, ends=ends, has_begun=True).delay is None
+
+
+class Commands:
+    """The commands in a control table, which refuses the first answers; `over` is set once they are answered."""
+
+    def __init__(self, pending: PendingCommands, *errors: DmdeltaError) -> None:
+        self.pending, self.errors, self.over = pending, list(errors), threading.Event()
+
+    def asked(self) -> PendingCommands:
+        return self.pending
+
+    def answer(self, *_: object) -> None:
+        if self.errors:
+            raise self.errors.pop(0)
+        self.over.set()
+
+
+def polled(monkeypatch: pytest.MonkeyPatch, *errors: DmdeltaError) -> tuple[Commands, StopRequest, list[str]]:
+    """Poll a table with a command of each kind, whose answers fail with these errors first."""
+    monkeypatch.setattr(listener_module, "POLL_SECONDS", 0.0)
+    settings = LiveSettings(RunSettings(timedelta(seconds=30)))
+    update = Update("u", settings.settings.to_json())
+    commands, reloads = Commands(PendingCommands(Command("c", Request.PAUSE), update, "r"), *errors), list[str]()
+    stop, task = StopRequest(), SimpleNamespace(live_settings=settings)
+    Listener(task, stop, lambda: reloads.append("r"), commands, PendingCommands()).poll(commands.over)
+    return commands, stop, reloads
+
+
+def test_transient_errors_of_the_control_table_do_not_end_a_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command is answered later, and the others are executed once."""
+    commands, stop, reloads = polled(monkeypatch, *[CommitConflict("conflict")] * POLL_RETRIES)
+    assert commands.over.is_set()
+    assert (stop.failure, stop.is_pause, reloads) == (None, True, ["r"])
+
+
+@pytest.mark.parametrize("errors", [[CommitConflict("conflict")] * (POLL_RETRIES + 1), [LakehouseError("denied")]])
+def test_other_errors_of_the_control_table_end_it(monkeypatch: pytest.MonkeyPatch, errors: list[DmdeltaError]) -> None:
+    """The run raises the error."""
+    commands, stop, _ = polled(monkeypatch, *errors)
+    assert stop.failure is errors[-1]
+    assert not commands.over.is_set()

@@ -114,6 +114,35 @@ def test_a_run_that_is_resumed_while_a_command_works_continues_after_it(spec, mo
     assert run.reported == [State.RETRYING, State.RUNNING]
 
 
+@pytest.mark.parametrize("pauses", [True, False])
+def test_a_failure_while_no_source_runs_ends_the_run(spec, monkeypatch, pauses):
+    """During a pause, and while the run waits for its retry: the task has failed, and the error is raised."""
+
+    def fails(run):
+        if pauses:
+            run.stop.pause()
+        threading.Timer(0.05, lambda: run.stop.fail(ConfigError("unreadable", hint="fix it"))).start()
+        raise SourceUnavailable("gone", hint="wait")
+
+    run = Run(spec, fails)
+    with pytest.raises(ConfigError, match="unreadable"):
+        run.end(monkeypatch)
+    assert run.reported[-1] is run.commands.state.now.state is State.FAILED
+
+
+def test_a_transient_failure_that_has_stopped_the_run_is_not_retried(spec, monkeypatch):
+    """The run cannot continue, so it fails."""
+
+    def fails(run):
+        run.stop.fail(SourceUnavailable("gone", hint="wait"))
+        raise run.stop.failure
+
+    run = Run(spec, fails)
+    with pytest.raises(SourceUnavailable):
+        run.end(monkeypatch)
+    assert run.reported == [State.FAILED]
+
+
 def test_a_pause_is_answered_once_the_task_has_paused(spec):
     """The answer does not arrive at the time of the request."""
     run = Run(spec)
