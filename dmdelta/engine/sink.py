@@ -12,7 +12,7 @@ from dmdelta.bronze.watermarks import exact_positions
 from dmdelta.changelog.context import SourceContext
 from dmdelta.config import SinkConfig, TaskSpec
 from dmdelta.engine.control.cancellation import StopRequest
-from dmdelta.engine.control.supervise import SupervisedLoop
+from dmdelta.engine.control.supervise import AGAIN, SupervisedLoop
 from dmdelta.engine.ingest.queue import RangeQueue
 from dmdelta.engine.task.mapping import target_server
 from dmdelta.errors import DmdeltaError, Retryable, SinkError, as_ours
@@ -48,6 +48,7 @@ class SinkingLoop(SupervisedLoop):
         feed: the ad-hoc snapshots.
         shards: coordinates the shards of merged tables; None: they are not coordinated.
         failure: why the sink has stopped; everything else continues.
+        transient: why it waits for its next attempt; None while the target answers.
     """
 
     spark: SparkSession
@@ -58,11 +59,19 @@ class SinkingLoop(SupervisedLoop):
     feed: ReloadFeed
     shards: SinkShards | None = None
     failure: DmdeltaError | None = None
+    transient: DmdeltaError | None = None
     interval: float = 30.0
     _sink: Sink | None = None
     _reached: Position | None = None
     _busy: float = field(default_factory=time.monotonic)
     _told: float = field(default_factory=time.monotonic)
+    _failures_at_end: int = 0
+    """How often it has failed since everything has landed, and the run waits only for it."""
+
+    @property
+    def trouble(self) -> DmdeltaError | None:
+        """Why there is no progress; None if there is."""
+        return self.failure or self.transient
 
     @property
     def metrics(self) -> SinkMetrics | None:
@@ -84,8 +93,12 @@ class SinkingLoop(SupervisedLoop):
     def _should_retry(self, error: Exception, stop: StopRequest) -> bool:
         source_id = self.source.source_id
         if isinstance(error, Retryable):
-            log.warning("sink failed", source=source_id, why=str(error), retries=not stop.requested)
-            return True
+            self.transient = as_ours(error, "the sink")
+            self._failures_at_end += self.landed_ranges.closed
+            retries = self._failures_at_end < AGAIN.attempts
+            log.warning("sink failed", source=source_id, why=str(error), retries=retries and not stop.requested)
+            if retries or stop.requested:
+                return True
         self.failure = as_ours(error, "the sink")
         unknown = None if error is self.failure else error
         log.error("sink stopped; landing and silver continue", exc=unknown, source=source_id, why=str(self.failure))
@@ -95,7 +108,7 @@ class SinkingLoop(SupervisedLoop):
         landed = newest_landed(self.spark, self.source)
         end = landed.end if landed else None
         self._sink = sink = open_sink(self.spark, self.source, self.settings, end, self.feed, self.shards)
-        sink.flusher.interval = self.interval
+        sink.flusher.interval, self.transient = self.interval, None
         orderly = False
         try:
             self._assert_kept(sink.oldest)

@@ -110,7 +110,14 @@ def _of_checks(report: Report) -> Iterator[Reason]:
 
 
 def _of_sink(report: Report) -> Iterator[Reason]:
+    silent = report.window is not None and report.made_at - report.window.until > LATE
     for source in report.status.sources:
+        if source.sink_error:
+            hint = "the task's log shows the reason; docs/runbook.md, DmdeltaSinkStopped"
+            yield Reason(Level.ATTENTION, f"The sink of {source.source_id} has a problem: {source.sink_error}", hint)
+        elif silent and source.sunk_to not in (None, source.landed_to) and source.sink_lag_bytes != 0:
+            text = f"The sink of {source.source_id} has not executed the newest changes"
+            yield Reason(Level.ATTENTION, text, "docs/runbook.md, DmdeltaSinkLate")
         if source.sink_lacks:
             names = ", ".join(source.sink_lacks)
             yield Reason(Level.ATTENTION, f"The sink lacks rows that a snapshot read from {names}")

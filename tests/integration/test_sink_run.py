@@ -7,7 +7,7 @@ import pytest
 
 from dmdelta.bronze import landing
 from dmdelta.cli.main import execute
-from dmdelta.errors import SinkError
+from dmdelta.errors import EXIT_RETRIES_SPENT, SinkError
 from dmdelta.lakehouse.layout import Lakehouse
 from tests.support.clock import DaysAgo
 from tests.support.sharding import wait_until
@@ -90,6 +90,17 @@ def test_changes_that_the_target_lacks_do_not_expire(task, spark, capsys):
         capsys.readouterr()
         assert execute(["run", str(task.write_spec()), "--until-caught-up"]) == SinkError.exit_code
     assert "have expired from bronze" in capsys.readouterr().err
+
+
+def test_a_target_that_does_not_answer_ends_a_run_that_waits_for_nothing_else(task, spark):
+    """Exit code 75, and silver has everything; the next run continues."""
+    task.sink = {"port": 1}
+    with task.environment():
+        assert execute(["run", str(task.write_spec()), "--until-caught-up"]) == EXIT_RETRIES_SPENT
+    assert spark.read.format("delta").load(f"{task.root}/silver/{task.database}/t").count() == 2
+    task.sink = {}
+    task.catch_up()
+    assert table_differences(task.server, task.target, task.database, "t") == []
 
 
 def test_refused_rows_stop_the_sink_alone(task, spark):

@@ -25,6 +25,12 @@ class RangeQueue:
         with self._changed:
             return self._closed and not self._waiting
 
+    @property
+    def closed(self) -> bool:
+        """Nothing more is appended."""
+        with self._changed:
+            return self._closed
+
     def append(self, landed: LandedRange) -> None:
         with self._changed:
             self._waiting.append(landed)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-from dmdelta.checkpoint import FlushReason, TablePoint
+from dmdelta.checkpoint import ORIGIN, FlushReason, TablePoint
 from dmdelta.engine.apply.table_state import Phase, TableState
 from dmdelta.engine.control.state import ReportedState, process_name
 from dmdelta.engine.run.pipeline import SourcePipeline, stats_of
@@ -83,6 +83,7 @@ def _source(pipeline: SourcePipeline, stats: SourceStats, running: RunningSource
     server, relayed = positions.get("server"), positions.get("relayed")
     flush = next((row for row in pipeline.store.rows if row["is_global"]), None)
     sinking, validator = pipeline.sinking, pipeline.validator
+    sunk = positions["sunk"] if positions.get("sunk", ORIGIN) != ORIGIN else None
     return SourceStatus(
         source_id=pipeline.source_id,
         relay=relay.state if relay else None,
@@ -101,9 +102,9 @@ def _source(pipeline: SourcePipeline, stats: SourceStats, running: RunningSource
         lag_seconds=running.observations.lag(pipeline.source_id, positions.get("applied")),
         lag_bytes=_lag_bytes(stats, server, relayed),
         rows_per_second=running.observations.rows_per_second(pipeline.source_id),
-        sunk_to=_text(positions.get("sunk")),
-        sink_error=str(sinking.failure.message) if sinking is not None and sinking.failure is not None else None,
-        sink_lag_bytes=_bytes_between(positions.get("sunk"), positions.get("landed")),
+        sunk_to=_text(sunk),
+        sink_error=sinking.trouble.message if sinking is not None and sinking.trouble is not None else None,
+        sink_lag_bytes=_bytes_between(sunk, positions.get("landed")),
         sink_lacks=sinking.lacking if sinking is not None else (),
         validated_to=_text(positions.get("validated")),
         validator_pending=stats.validator.pending if stats.validator else None,

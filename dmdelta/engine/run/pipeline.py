@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dmdelta.bronze.progress import LandedRange
-from dmdelta.checkpoint import CheckpointStore, Flusher, FlushReason
+from dmdelta.checkpoint import ORIGIN, CheckpointStore, Flusher, FlushReason
 from dmdelta.engine.apply.loop import ApplyingLoop
 from dmdelta.engine.apply.table_state import Phase
 from dmdelta.engine.control.cancellation import StopRequest
@@ -210,6 +210,8 @@ def stats_of(pipeline: SourcePipeline) -> SourceStats:
         "validated": validator.reached if validator is not None else None,
     }
     reached = {stage: place for stage, place in positions.items() if place is not None and place.epoch > 0}
+    if sinking is not None and positions["sunk"] is None and "landed" in reached:
+        reached["sunk"] = ORIGIN  # no checkpoint, or the target has not answered yet: the sink lacks what has landed
     segments = pipeline.landing.segments
     return SourceStats(
         source_id=pipeline.source_id,

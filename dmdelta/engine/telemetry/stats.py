@@ -32,7 +32,7 @@ class SourceStats:
     """
     Attributes:
         positions: by stage, in the order of the data flow: server, relayed, landed, applied, flushed, sink_pushed,
-            sink_ready, sunk, validated. A stage that has not started is missing.
+            sink_ready, sunk, validated. A stage that has not started is missing; `sunk` is then the origin.
         relay_streams: the relay is connected, or has caught up as requested.
         relay_retries: consecutive failed attempts.
         relay_free_bytes: free bytes of the disk that holds the segments.

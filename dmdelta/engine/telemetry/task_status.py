@@ -133,7 +133,7 @@ class SourceStatus(_Record):
     sunk_to: str | None = None
     """The sink's flushed checkpoint in the target; null without a sink."""
     sink_error: str | None = None
-    """Why the sink has stopped, or why its target cannot be read."""
+    """Why the sink has stopped or waits for its next attempt, or why its target cannot be read."""
     sink_lag_bytes: int | None = None
     """Of the log, from there to the end of bronze; null across files."""
     sink_lacks: tuple[str, ...] = ()

@@ -10,11 +10,13 @@ from dmdelta.bronze.progress import LandedRange
 from dmdelta.config import SinkConfig
 from dmdelta.config.syncer import SyncerConfig
 from dmdelta.engine import sink as loops
+from dmdelta.engine.control import supervise
 from dmdelta.engine.control.cancellation import StopRequest
 from dmdelta.engine.ingest.queue import RangeQueue
 from dmdelta.engine.sink import SinkingLoop, sink_settings
 from dmdelta.errors import TargetUnavailable
 from dmdelta.model.position import Position
+from dmdelta.model.retry import Retry
 from dmdelta.sink.execute.progress import Progress
 from dmdelta.sink.reload_feed import ReloadFeed
 
@@ -85,6 +87,37 @@ def test_the_interval_while_the_sink_runs(looping):
     assert looping.sink.idle.wait(WAIT)
     looping.loop.change_interval(0.5)
     assert looping.sink.flusher.interval == 0.5
+
+
+def test_the_error_of_a_target_that_does_not_answer(looping):
+    """It is shown until the target answers; the sink has not stopped."""
+    assert looping.loop.trouble.message == "down"
+    assert looping.loop.failure is None
+    looping.answers.set()
+    assert looping.sink.idle.wait(WAIT)
+    assert looping.loop.trouble is None
+
+
+@pytest.mark.parametrize("pending", [True, False])
+def test_a_run_that_ends_does_not_wait_for_its_target_without_end(monkeypatch, pending):
+    """After the last attempt the sink has failed with the error, whether or not ranges wait for it."""
+    attempts, stop, ranges = [], StopRequest(), RangeQueue()
+
+    def refuse(*_):
+        attempts.append(1)
+        raise TargetUnavailable("down", hint="none")
+
+    monkeypatch.setattr(loops, "newest_landed", lambda *_: None)
+    monkeypatch.setattr(loops, "open_sink", refuse)
+    monkeypatch.setattr(supervise, "AGAIN", Retry(first=0.0))
+    if pending:
+        ranges.append(SimpleNamespace())
+    ranges.close()
+    loop = SinkingLoop(None, SimpleNamespace(source_id="s1"), None, ranges, None, ReloadFeed())
+    loop.start("sink-s1", stop)
+    assert loop.join(WAIT)
+    assert len(attempts) == supervise.AGAIN.attempts
+    assert isinstance(loop.failure, TargetUnavailable)
 
 
 @pytest.mark.parametrize(("flush", "synchronous"), [("sync", True), ("async", False)])

@@ -51,6 +51,12 @@ def test_a_running_task_without_lag_is_healthy():
         ),
         (relayed(well(), relay="failed"), Level.TROUBLE, "relay of shop-mysql failed"),
         (relayed(well(), sink_lacks=("shop.orders",)), Level.ATTENTION, "shop.orders"),
+        (relayed(well(), sink_error="no answer"), Level.ATTENTION, "shop-mysql has a problem: no answer"),
+        (
+            relayed(replace(well(), made_at=LATER), sunk_to="1/binlog.000001:4", relay_at=LATER),
+            Level.ATTENTION,
+            "The sink of shop-mysql has not executed the newest changes",
+        ),
         (replace(well(), window=None), Level.ATTENTION, "Nothing has landed"),
         (replace(well(), checks=busy_report().checks), Level.TROUBLE, "One data check fails"),
         (replace(well(), checks=Checks(validator={"new": 2, "ignored": 5})), Level.TROUBLE, "2 rows differ"),

@@ -17,7 +17,7 @@ from dmdelta.engine.run.pipeline import stats_of
 from dmdelta.engine.telemetry.counters import TableLoad
 from dmdelta.engine.telemetry.observations import Observations
 from dmdelta.engine.telemetry.task_status import Attention, Mode
-from dmdelta.errors import UnsupportedSchemaChange
+from dmdelta.errors import TargetUnavailable, UnsupportedSchemaChange
 from dmdelta.model.position import Position
 from dmdelta.model.segment import Segment
 from dmdelta.source.relay.relay_task import StatusFile
@@ -190,10 +190,23 @@ def test_a_stop_shows_what_it_waits_for(source):
     pipeline = source.pipeline
     assert source.status().sources[0].stop_waits_for == ()
     pipeline.stop.request()
-    pipeline.sinking = SimpleNamespace(finished=False, failure=None, metrics=None, lacking=())
+    pipeline.sinking = SimpleNamespace(finished=False, failure=None, trouble=None, metrics=None, lacking=())
     waits_for = source.status().sources[0].stop_waits_for
     assert waits_for == ("landing", "applying d.a", "relay", "sink", "checkpoint")
     pipeline.running_stages, pipeline.relaying.is_running, pipeline.sinking = ["maintenance"], False, None
     assert source.status().sources[0].stop_waits_for == ("maintenance", "checkpoint")
     pipeline.has_ended = True
     assert source.status().sources[0].stop_waits_for == ()
+
+
+def test_a_sink_whose_target_has_not_answered(source):
+    """Its error is shown, and its lag is measured from the first observation of the log that has landed."""
+    error = TargetUnavailable("no answer", hint="none")
+    source.pipeline.sinking = SimpleNamespace(finished=False, failure=None, trouble=error, metrics=None, lacking=())
+    source.observations.see([stats_of(source.pipeline)], 0.0)
+    (stats,), lags = source.observations.newest()
+    assert lags["s1"].lag(stats.positions["sunk"], 400.0) == 400.0
+    (found,) = source.status().sources
+    assert (found.sunk_to, found.sink_error, found.sink_lag_bytes) == (None, "no answer", None)
+    source.pipeline.landing.reached = None
+    assert "sunk" not in stats_of(source.pipeline).positions
