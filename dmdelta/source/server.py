@@ -1,14 +1,22 @@
 """The identity of a server and the extent of its binlog."""
 
+import threading
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dmdelta.errors import SourceError
+from dmdelta.errors import DmdeltaError, SourceError
+from dmdelta.logging import get_logger
 from dmdelta.model.gtid import Flavor, GtidSet, parse_gtid_set
-from dmdelta.source.connection import query, query_named
+from dmdelta.source.connection import open_connection, query, query_named
+from dmdelta.source.endpoint import Endpoint
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
+
+log = get_logger(__name__)
+LOOK_SECONDS = 5.0
+"""How often the end is looked up: each time the server locks its log for a moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +87,7 @@ def server_position(connection: "Connection[Any]", server: ServerIdentity | None
         SourceError: the server writes no binlog, or the account lacks the privilege.
     """
     server = server or server_identity(connection)
-    rows = query_named(connection, status_statement(server))
-    if not rows:
-        raise SourceError("the server writes no binlog", hint="start it with --log-bin and binlog_format=ROW")
-    row = rows[0]
+    row = _binlog_status(connection, server)
     gtid_set: GtidSet | None = None
     if server.flavor == "mariadb":
         text = query(connection, "SELECT BINLOG_GTID_POS(%s, %s)", (row["file"], row["position"]))[0][0]
@@ -90,6 +95,21 @@ def server_position(connection: "Connection[Any]", server: ServerIdentity | None
     elif gtid_mode(connection).startswith("ON"):
         gtid_set = parse_gtid_set(row["executed_gtid_set"], "mysql")
     return ServerPosition(row["file"], int(row["position"]), gtid_set)
+
+
+def log_end(connection: "Connection[Any]", server: ServerIdentity) -> tuple[str, int]:
+    """File and offset where the server's binlog ends now: one statement, which reads no file. Raises as
+    `server_position`.
+    """
+    row = _binlog_status(connection, server)
+    return row["file"], int(row["position"])
+
+
+def _binlog_status(connection: "Connection[Any]", server: ServerIdentity) -> dict[str, Any]:
+    rows = query_named(connection, status_statement(server))
+    if not rows:
+        raise SourceError("the server writes no binlog", hint="start it with --log-bin and binlog_format=ROW")
+    return rows[0]
 
 
 def status_statement(server: ServerIdentity) -> str:
@@ -137,3 +157,49 @@ def server_log(connection: "Connection[Any]", server: ServerIdentity) -> ServerL
         parse_gtid_set(executed or "", server.flavor),
         parse_gtid_set(purged or "", server.flavor),
     )
+
+
+class ServerEnd:
+    """The end of a server's log, as a thread with a connection of its own last saw it while the `with` block runs.
+
+    A relay that is slower than its server does not see how far it is behind. The thread's errors stop nothing: the
+    dump connection reports a server that does not answer.
+
+    Attributes:
+        place: file and offset.
+    """
+
+    def __init__(self, endpoint: Endpoint, server: ServerIdentity, place: tuple[str, int]) -> None:
+        self._endpoint = endpoint
+        self._server = server
+        self._over = threading.Event()
+        self.place = place
+
+    def __enter__(self) -> "ServerEnd":  # noqa: PYI034 (Self needs Python 3.11)
+        threading.Thread(target=self._watch, name="server-end", daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # Not awaited: a server that does not answer must not delay the next connection.
+        self._over.set()
+
+    def _watch(self) -> None:
+        is_known = True
+        while not self._over.wait(LOOK_SECONDS):
+            try:
+                with closing(open_connection(self._endpoint)) as connection:
+                    self._follow(connection)
+            except DmdeltaError as error:
+                if is_known and not self._over.is_set():
+                    log.warning("the server's end is unknown", source=str(self._endpoint), why=error.message)
+                is_known = False
+            else:
+                is_known = True
+
+    def _follow(self, connection: "Connection[Any]") -> None:
+        """Look until the end of the block, unless the address now leads to another server."""
+        if server_identity(connection).uuid != self._server.uuid:
+            return
+        while not self._over.is_set():
+            self.place = log_end(connection, self._server)
+            self._over.wait(LOOK_SECONDS)

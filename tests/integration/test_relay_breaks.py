@@ -2,14 +2,21 @@
 
 import os
 import signal
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from dmdelta.errors import CorruptBinlog, Fenced, PositionLost, SourceError, SourceUnavailable
+from dmdelta.model.position import Position
 from dmdelta.segments import list_segments
+from dmdelta.source import server as server_module
+from dmdelta.source.relay import session
 from dmdelta.source.relay.__main__ import run_relay
+from dmdelta.source.relay.dump import DumpRequest
 from dmdelta.source.relay.process import start_relay, wait_for
 from dmdelta.source.relay.relay_task import RelayTask, StartAt, StartEdge, read_status
 from dmdelta.source.relay.session import RelayRequests
@@ -183,7 +190,6 @@ def test_another_server_without_our_history_is_refused(mysql80: Server, tmp_path
 
 def test_a_lost_relay_folder_restarts_where_bronze_ends(mysql80: Server, tmp_path: Path) -> None:
     """From the landed position, but only if the server's log before it contains what has landed."""
-    from dmdelta.model.position import Position
     from dmdelta.source.relay.relay_dir import Known
 
     insert(mysql80, mysql80.fresh_database("landed"))
@@ -255,6 +261,37 @@ def test_a_frozen_server_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         server.execute("FLUSH BINARY LOGS")
         catch_up(relay_task(server, tmp_path))
         assert files_differ(task, server) == []
+
+
+@pytest.mark.parametrize("flavor", ["mysql80", "mysql57", "mariadb"])
+def test_a_relay_that_receives_nothing_knows_that_it_is_behind(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flavor: str
+) -> None:
+    """The end of the server's log is looked up on another connection while the relay streams."""
+    server = request.getfixturevalue(flavor)
+    database = server.fresh_database("behind")
+
+    @contextmanager
+    def silent(_: DumpRequest) -> Iterator[Iterator[None]]:
+        yield (time.sleep(0.02) for _ in iter(int, 1))
+
+    monkeypatch.setattr(server_module, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(session, "open_dump", silent)
+    task, over = relay_task(server, tmp_path, until_caught_up=False, start=StartEdge.CURRENT), threading.Event()
+    relay = threading.Thread(target=run_relay, args=(task, RelayRequests(over.is_set)))
+    relay.start()
+    try:
+        wait_until(lambda: (status := read_status(task.folder)) is not None and status.state == "streaming")
+        before = read_status(task.folder)
+        assert before.server_end == Position(1, before.binlog_file, before.offset)
+        insert(server, database)
+        wait_until(lambda: read_status(task.folder).server_end == Position(1, *server.position()[:2]))
+        after = read_status(task.folder)
+        assert (after.binlog_file, after.offset) == (before.binlog_file, before.offset)
+        assert after.server_end > before.server_end
+    finally:
+        over.set()
+        relay.join()
 
 
 def test_the_log_s_end_is_proven_when_nothing_is_new(mysql80: Server, tmp_path: Path) -> None:

@@ -49,7 +49,8 @@ class Readiness:
 
 
 def plan_readiness(status: TaskStatus, freshness: float) -> Readiness:
-    """Decide whether a task is ready: it runs, and every source's lag is below three times the target freshness.
+    """Decide whether a task is ready: it runs, every relay streams, and every source's lag is below three times the
+    target freshness. The lag behind a server that does not answer is not known.
 
     Args:
         freshness: the target freshness, in seconds.
@@ -58,13 +59,18 @@ def plan_readiness(status: TaskStatus, freshness: float) -> Readiness:
         return Readiness((f"the task is {status.state}",))
     if not status.sources:
         return Readiness(("the sources are being opened",))
+    silent = [
+        f"{source.source_id}: the relay is {source.relay or 'not started'}"
+        for source in status.sources
+        if source.relay not in ("streaming", "caught up")
+    ]
     limit = max(MIN_READY_SECONDS, READY_FACTOR * freshness)
     late = [
         f"{source.source_id}: lag {source.lag_seconds:.0f} s, limit {limit:.0f} s"
         for source in status.sources
         if source.lag_seconds is not None and source.lag_seconds >= limit
     ]
-    return Readiness(tuple(late))
+    return Readiness((*silent, *late))
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,7 +128,7 @@ class RelayStatus:
     Attributes:
         state: `starting`, `connecting`, `streaming`, `stopped`, `caught up` or `failed`.
         binlog_file, offset: up to where segments are on disk.
-        server_file, server_offset: the server's end when the relay connected.
+        server_file, server_offset: the server's end, looked up when the relay connects and every few seconds since.
         retries: consecutive failed attempts.
         flavor: of the server, once known.
         error: the failure in the form of `errors.to_wire`.
@@ -149,7 +149,7 @@ class RelayStatus:
 
     @property
     def server_end(self) -> Position | None:
-        """Up to where the server is known to be: its end when the relay connected, or what it has sent since."""
+        """Up to where the server is known to be: its end when it was last looked up, or what it has sent since."""
         known = ((self.server_file, self.server_offset), (self.binlog_file, self.offset))
         return max((Position(self.epoch, file, offset) for file, offset in known if file), default=None)
 

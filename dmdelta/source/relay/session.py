@@ -34,9 +34,11 @@ from dmdelta.source.relay.relay_dir import EpochBegin, begin_epoch, created_at, 
 from dmdelta.source.relay.relay_task import RelayTask, StartAfter, StartEdge, StatusFile, first_start
 from dmdelta.source.relay.segmenter import Cutter
 from dmdelta.source.server import (
+    ServerEnd,
     ServerIdentity,
     ServerLog,
     ServerPosition,
+    log_end,
     server_identity,
     server_log,
     server_position,
@@ -96,6 +98,7 @@ class ServerSession:
         self._replica = Replica.random(endpoint.server_id)
         self._end: tuple[str, ServerPosition] | None = None
         """(server, its position) at which a relay with `until_caught_up` ends."""
+        self._server_end: ServerEnd | None = None
         self.progressed = False
 
     def run(self) -> bool:
@@ -112,14 +115,14 @@ class ServerSession:
             if self._end is None or self._end[0] != server.uuid:
                 self._end = (server.uuid, server_position(control, server))
             target = self._target(control, server)
+            now = log_end(control, server)
         folder = self._folder(server, target)
-        end = self._end[1]
         self._status.update(
             epoch=target.epoch,
             binlog_file=target.binlog_file,
             offset=target.offset,
-            server_file=end.binlog_file,
-            server_offset=end.offset,
+            server_file=now[0],
+            server_offset=now[1],
             flavor=server.flavor,
         )
         if self._caught_up(target.binlog_file, target.offset):
@@ -130,7 +133,7 @@ class ServerSession:
             "relay connected", source=str(self._endpoint), epoch=target.epoch, file=target.binlog_file, at=target.offset
         )
         try:
-            with open_dump(request) as pieces:
+            with ServerEnd(self._endpoint, server, now) as self._server_end, open_dump(request) as pieces:
                 return self._stream(pieces, cutter, server, target)
         finally:
             cutter.close()
@@ -283,3 +286,5 @@ class ServerSession:
         if (binlog_file, offset) != (self._status.status.binlog_file, self._status.status.offset):
             self.progressed = True
         self._status.update(binlog_file=binlog_file, offset=offset)
+        if self._server_end is not None:
+            self._status.update(server_file=self._server_end.place[0], server_offset=self._server_end.place[1])

@@ -68,12 +68,15 @@ def test_it_is_read_only(method):
         (task([source(lag_seconds=29.9)]), None),
         (task([source(lag_seconds=30.0)]), "shop-primary: lag 30 s, limit 30 s"),
         (task([source(), source(source_id="b", lag_seconds=99.0)]), "b: lag 99 s, limit 30 s"),
+        (task([source(relay="caught up")]), None),
+        (task([source(relay="connecting")]), "shop-primary: the relay is connecting"),
+        (task([source(relay=None)]), "shop-primary: the relay is not started"),
         (task([source()], state="paused"), "the task is paused"),
         (task([source()], state="retrying"), "the task is retrying"),
         (task([]), "the sources are being opened"),
     ],
 )
-def test_a_task_is_ready_while_its_lag_is_below_three_times_the_target(status, reason):
+def test_a_task_is_ready_while_it_streams_with_a_lag_below_three_times_the_target(status, reason):
     """Otherwise the code is 503, and the text has the reasons."""
     assert plan_readiness(status, 10.0).reasons == (() if reason is None else (reason,))
     with served(status) as request:
