@@ -25,6 +25,8 @@ VARIABLES = (
     "gtid_strict_mode",
     "binlog_expire_logs_seconds",
     "expire_logs_days",
+    "log_replica_updates",
+    "log_slave_updates",
 )
 
 
@@ -37,6 +39,7 @@ class SourceFacts:
         grants: the lines of SHOW GRANTS.
         replicas: server ids of the connected replicas; None if the account may not list them.
         held: the binlog's files and GTID sets; None if there are none or the account may not list them.
+        is_replica: it replicates from another server; None if the account may not see that, or it makes no difference.
     """
 
     server: ServerIdentity
@@ -44,6 +47,7 @@ class SourceFacts:
     grants: tuple[str, ...]
     replicas: tuple[int, ...] | None
     held: ServerLog | None = field(default=None)
+    is_replica: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +102,23 @@ def source_facts(connection: "Connection[Any]") -> SourceFacts:
     connected = unless_refused(lambda: query_named(connection, statement))
     replicas = None if connected is None else tuple(int(row["server_id"]) for row in connected)
     held = unless_refused(lambda: server_log(connection, server))
-    return SourceFacts(server, variables, grants, replicas, held)
+    is_replica = None if _logs_replicated(variables) else _is_replica(connection, server)
+    return SourceFacts(server, variables, grants, replicas, held, is_replica)
+
+
+def _logs_replicated(variables: dict[str, str]) -> bool:
+    """Whether a replica writes the changes that it receives to its own binlog."""
+    value = variables.get("log_replica_updates") or variables.get("log_slave_updates") or "ON"
+    return value.upper() in ("ON", "1")
+
+
+def _is_replica(connection: "Connection[Any]", server: ServerIdentity) -> bool | None:
+    """Whether it replicates from another server, also if that is stopped now; None if the account may not see it."""
+    statement = "SHOW REPLICA STATUS" if server.version >= (8, 0, 22) else "SHOW SLAVE STATUS"
+    if server.flavor == "mariadb":
+        statement = "SHOW ALL SLAVES STATUS"  # the other one shows the default connection only
+    rows = unless_refused(lambda: query_named(connection, statement))
+    return None if rows is None else bool(rows)
 
 
 def findings_of(facts: SourceFacts, intent: Intent) -> list[Finding]:
@@ -106,6 +126,7 @@ def findings_of(facts: SourceFacts, intent: Intent) -> list[Finding]:
     return [
         _version(facts),
         _log_bin(facts),
+        _replicated(facts),
         _format(facts),
         _row_image(facts),
         _row_metadata(facts),
@@ -130,6 +151,22 @@ def _log_bin(facts: SourceFacts) -> Finding:
     if facts.variables.get("log_bin", "").upper() in ("ON", "1"):
         return Finding("log_bin", Level.PASS, "the binlog is on")
     return Finding("log_bin", Level.FAIL, "the server writes no binlog", "start it with --log-bin --server-id=1")
+
+
+def _replicated(facts: SourceFacts) -> Finding:
+    name = "log_replica_updates"
+    if _logs_replicated(facts.variables):
+        return Finding(name, Level.PASS, "replicated changes are in the binlog")
+    if facts.is_replica is False:
+        return Finding(name, Level.PASS, "OFF, and the server is no replica")
+    variable = name if name in facts.variables else "log_slave_updates"
+    fix = f"restart it with --{variable.replace('_', '-')}, or use its primary as the source"
+    if facts.is_replica:
+        message = "the server is a replica and does not log the changes that it receives: they would be missing"
+        return Finding(name, Level.FAIL, message, fix)
+    monitor = "SLAVE MONITOR" if facts.server.flavor == "mariadb" else "REPLICATION CLIENT"
+    message = "OFF, and the account may not see whether the server is a replica, whose changes would be missing"
+    return Finding(name, Level.WARN, message, f"GRANT {monitor} ON *.* TO <account>; if it is a replica: {fix}")
 
 
 def _format(facts: SourceFacts) -> Finding:

@@ -41,6 +41,25 @@ def with_variables(**changes: str | None) -> SourceFacts:
     return replace(GOOD, variables={name: value for name, value in merged.items() if value is not None})
 
 
+@pytest.mark.parametrize(
+    ("variables", "is_replica", "level"),
+    [
+        ({"log_replica_updates": "ON", "log_slave_updates": "ON"}, None, Level.PASS),
+        ({"log_slave_updates": "OFF"}, False, Level.PASS),
+        ({"log_slave_updates": "OFF"}, True, Level.FAIL),
+        ({"log_slave_updates": "OFF"}, None, Level.WARN),
+        ({"log_replica_updates": "OFF", "log_slave_updates": "OFF"}, True, Level.FAIL),
+    ],
+)
+def test_a_replica_logs_what_it_receives(
+    *, variables: dict[str, str | None], is_replica: bool | None, level: Level
+) -> None:
+    """Otherwise these changes would be missing; if the account may not see whether it is one, the operator decides."""
+    found = finding(replace(with_variables(**variables), is_replica=is_replica), "log_replica_updates")
+    assert found.level is level
+    assert ("--log-" in found.fix) is (level is not Level.PASS)
+
+
 def test_a_good_server_passes_everything() -> None:
     """There are no warnings."""
     assert {found.level for found in findings_of(GOOD, Intent())} == {Level.PASS}
