@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from dmdelta.model.schema import SYSTEM_SCHEMAS
-from dmdelta.rules.patterns import matches
+from dmdelta.rules.patterns import is_exact, matches
 
 if TYPE_CHECKING:  # executors decide without the spec, and need not load pydantic
     from dmdelta.config.block_allow_list import BlockAllowListConfig
@@ -48,6 +48,22 @@ class BlockAllowList:
             decided = self._allows_schema(schema) and (not table or self._allows_table(schema, table))
             self._decided[schema, table] = decided
         return decided
+
+    @property
+    def places(self) -> TablePatterns:
+        """The patterns of the selected schemas and tables, with the names of schemas where `do-dbs` has them."""
+        if not self.do_tables:
+            return tuple((schema, "*") for schema in self.do_dbs or ("*",))
+        exact = [schema for schema in self.do_dbs if is_exact(schema)]
+        places: list[tuple[str, str]] = []
+        for schema, table in self.do_tables:
+            if is_exact(schema):
+                places += [(schema, table)] if self._allows_schema(schema) else []
+            elif self.do_dbs and len(exact) == len(self.do_dbs):
+                places += [(name, table) for name in exact if self._fits(schema, name)]
+            else:
+                places.append((schema, table))
+        return tuple(dict.fromkeys(places))
 
     def to_json(self) -> str:
         fields = asdict(self)

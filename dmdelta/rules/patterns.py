@@ -15,6 +15,14 @@ def is_exact(pattern: str) -> bool:
     return not pattern.startswith("~") and not set(pattern) & set("*?[")
 
 
+def matches_grant(database: str, schema: str) -> bool:
+    """Whether a GRANT on `database`, a name or a pattern with % and _, includes a schema."""
+    parts = re.findall(r"\\.|.", database, re.DOTALL)
+    wild = {"%": ".*", "_": "."}
+    text = "".join(re.escape(one[1]) if one[0] == "\\" and one[1:] else wild.get(one, re.escape(one)) for one in parts)
+    return re.fullmatch(text, schema, re.DOTALL) is not None
+
+
 @cache
 def _compiled(pattern: str, *, case_sensitive: bool) -> re.Pattern[str]:
     text = pattern[1:] if pattern.startswith("~") else r"\A" + fnmatch.translate(pattern)

@@ -39,7 +39,8 @@ def reading_of(spec: TaskSpec, source: SourceConfig) -> Reading:
     """How the tables of a source are read for a full load."""
     if not spec.loads(source):
         return Reading()
-    return Reading(loads=True, at_once=tasks_at_once(), together=spec.snapshot.consistency == "snapshot")
+    together = spec.snapshot.consistency == "snapshot"
+    return Reading(loads=True, at_once=tasks_at_once(), together=together, alone=len(spec.sources) == 1)
 
 
 def endpoint_of(source: SourceConfig) -> Endpoint | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pymysql
 
 from dmdelta.model.schema import TableName, TableSchema
+from dmdelta.rules.patterns import matches_grant
 from dmdelta.sink.plan.sql import quoted, text
 from dmdelta.sink.plan.table_checks import TargetCheck, TargetTables
 from dmdelta.sink.plan.target_table import read_collations
@@ -150,20 +151,13 @@ def _held(grants: Sequence[str], schema: str) -> set[str]:
     }
     for match in filter(None, map(_GRANT.match, grants)):
         database = match[2].rpartition(".")[0].strip("`").replace("``", "`")
-        if match[2].endswith(".*") and (database == "*" or _is_like(schema, database)):
+        if match[2].endswith(".*") and (database == "*" or matches_grant(database, schema)):
             held |= _names(match[1])
     return (held | set(ON_TABLES) if "ALL PRIVILEGES" in held else held) - revoked
 
 
 def _names(privileges: str) -> set[str]:
     return {name.strip().upper() for name in privileges.split(",")}
-
-
-def _is_like(schema: str, pattern: str) -> bool:
-    parts = re.findall(r"\\.|.", pattern, re.DOTALL)
-    wild = {"%": ".*", "_": "."}
-    text = "".join(re.escape(one[1]) if one[0] == "\\" and one[1:] else wild.get(one, re.escape(one)) for one in parts)
-    return re.fullmatch(text, schema, re.DOTALL) is not None
 
 
 def _sql_mode(mode: str) -> TargetCheck:

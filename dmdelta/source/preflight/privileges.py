@@ -6,14 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 from dmdelta.model.gtid import Flavor
 from dmdelta.model.schema import TableSchema
+from dmdelta.rules.block_allow_list import TablePatterns
+from dmdelta.rules.patterns import is_exact, matches_grant
 from dmdelta.source.connection import query, quoted
-from dmdelta.source.preflight.finding import Finding, Level, listed
+from dmdelta.source.preflight.finding import SHOWN, Finding, Level, listed
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
 
 _GRANT = re.compile(r"^GRANT (.+?) ON (`(?:[^`]|``)+`\.\S+|\S+) TO ", re.IGNORECASE)
+_REVOKE = re.compile(r"^REVOKE (.+?) ON (\S+) FROM ", re.IGNORECASE)
 _ROLE = re.compile(r"^GRANT [`'\"]?[^ ]+[`'\"]? TO ", re.IGNORECASE)
+_READS = {"SELECT", "ALL PRIVILEGES"}
 _LOCKS = re.compile(r"\b(LOCK TABLES|ALL PRIVILEGES)\b", re.IGNORECASE)
 
 
@@ -50,14 +54,52 @@ def privilege_findings(grants: Sequence[str], flavor: Flavor, *, names_in_log: b
     return findings
 
 
-def load_finding(grants: Sequence[str]) -> Finding:
-    """Whether tables may be read for a full load: an account without SELECT does not even see that they exist."""
+def load_finding(
+    grants: Sequence[str], places: TablePatterns, tables: Sequence[TableSchema], *, alone: bool
+) -> Finding:
+    """Whether the selected tables may be read for a full load: a table without SELECT is not even visible.
+
+    Args:
+        places: the patterns of the selected schemas and tables.
+        tables: the selected tables that are visible.
+        alone: the task has no other source, where the places that are named may be instead.
+    """
+    name = "privilege to load"
     _, select, roles = _granted(grants)
-    if select:
-        return Finding("privilege to load", Level.PASS, "granted")
-    level = Level.WARN if roles else Level.FAIL
-    message = "SELECT is not granted: no table would be loaded"
-    return Finding("privilege to load", level, message, "GRANT SELECT ON the schemas to <account>")
+    if not select:
+        message = "SELECT is not granted: no table would be loaded"
+        return Finding(name, Level.WARN if roles else Level.FAIL, message, "GRANT SELECT ON the schemas to <account>")
+    lacking = [place for place in places if not _may_select(grants, *place)]
+    if not lacking:
+        return Finding(name, Level.PASS, "granted")
+    visible = {(table.schema.lower(), which) for table in tables for which in (table.table.lower(), "*")}
+    exact = [(schema.lower(), table.lower()) for schema, table in lacking if is_exact(schema)]
+    named = {(schema, table if is_exact(table) else "*") for schema, table in exact}
+    hidden = bool(named - visible)
+    message = f"SELECT is not granted on {listed(['.'.join(place) for place in lacking])}"
+    message += ("" if not roles else ", unless by a role") + ": tables there that are not visible would not be loaded"
+    objects = list(dict.fromkeys(_object(*place) for place in lacking))[:SHOWN]
+    fix = "; ".join(f"GRANT SELECT ON {one} TO <account>" for one in objects)
+    return Finding(name, Level.FAIL if hidden and alone and not roles else Level.WARN, message, fix)
+
+
+def _object(schema: str, table: str) -> str:
+    """What to grant on, for patterns of the spec."""
+    if not is_exact(schema):
+        return "*.*"
+    return quoted(schema, table) if is_exact(table) else f"{quoted(schema)}.*"
+
+
+def _may_select(grants: Sequence[str], schema: str, table: str) -> bool:
+    """Whether SELECT is held on the whole of a named schema, or on a named table; for a pattern of schemas, on all."""
+    exact = is_exact(schema)
+    for match in filter(None, map(_REVOKE.match, grants)):  # from a privilege on *.*
+        if _names(match[1]) & _READS and (not exact or _grants_schema(match[2], schema)):
+            return False
+    granted = [match[2] for match in filter(None, map(_GRANT.match, grants)) if _names(match[1]) & _READS]
+    if not exact:
+        return "*.*" in granted
+    return any(_grants_schema(one, schema) or one.lower() == quoted(schema, table).lower() for one in granted)
 
 
 def lock_tables_finding(tables: Sequence[TableSchema], grants: Sequence[str]) -> Finding:
@@ -99,7 +141,20 @@ def _granted(grants: Sequence[str]) -> tuple[set[str], bool, bool]:
 
 
 def _may_lock(grants: Sequence[str], schema: str) -> bool:
-    """Whether LOCK TABLES is held on all schemas, or on this one by its name."""
-    matches = (_GRANT.match(line) for line in grants)
-    held = {match[2].replace("\\", "") for match in matches if match and _LOCKS.search(match[1])}
-    return bool(held & {"*.*", f"{quoted(schema)}.*"})
+    """Whether LOCK TABLES is held on all schemas, or on this one."""
+    matches = filter(None, map(_GRANT.match, grants))
+    return any(_LOCKS.search(match[1]) and _grants_schema(match[2], schema) for match in matches)
+
+
+def _grants_schema(granted: str, schema: str) -> bool:
+    """Whether the object of a GRANT includes a whole schema: `*.*`, its name, or a pattern with % and _."""
+    if granted == "*.*":
+        return True
+    database = granted.rpartition(".")[0].strip("`").replace("``", "`")
+    return granted.endswith(".*") and matches_grant(database.lower(), schema.lower())
+
+
+def _names(privileges: str) -> set[str]:
+    """The privileges of a GRANT on whole tables: without those on single columns."""
+    whole = re.sub(r"\w+ \([^)]*\)", "", privileges)
+    return {name.strip().upper() for name in whole.split(",")}

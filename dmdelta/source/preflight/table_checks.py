@@ -13,6 +13,7 @@ from dmdelta.ddl.types.silver_types import OWN_COLUMNS, SHARD, silver_type
 from dmdelta.errors import SchemaError, UnsupportedEvent
 from dmdelta.model.schema import SYSTEM_SCHEMAS, Column, TableSchema
 from dmdelta.rules import SourceRules
+from dmdelta.rules.block_allow_list import TablePatterns
 from dmdelta.source.catalog import SEQUENCE, SYSTEM_VERSIONED, read_schemas, table_names
 from dmdelta.source.connection import query, query_named, quoted, unless_refused
 from dmdelta.source.preflight.expression_checks import check_expressions
@@ -46,11 +47,13 @@ class Reading:
         loads: whether they are read at all.
         at_once: number of chunks read concurrently; None: a cluster decides.
         together: all of them in one snapshot, under a lock.
+        alone: the task has no other source.
     """
 
     loads: bool = False
     at_once: int | None = 0
     together: bool = False
+    alone: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +87,18 @@ def check_tables(connection: "Connection[Any]", rules: SourceRules, reading: Rea
     facts = table_facts(connection, rules.wanted)
     return [
         *table_findings(facts, reading),
-        *_rights(facts.tables, reading, grants_of(connection)),
+        *_rights(facts.tables, reading, grants_of(connection), rules.allow_list.places),
         *check_expressions(rules.expressions, facts.tables, facts.server.flavor),
     ]
 
 
-def _rights(tables: Sequence[TableSchema], reading: Reading, grants: Sequence[str]) -> list[Finding]:
+def _rights(
+    tables: Sequence[TableSchema], reading: Reading, grants: Sequence[str], places: TablePatterns
+) -> list[Finding]:
     if not reading.loads:
         return []
-    return [load_finding(grants), reload_finding(grants) if reading.together else lock_tables_finding(tables, grants)]
+    locks = reload_finding(grants) if reading.together else lock_tables_finding(tables, grants)
+    return [load_finding(grants, places, tables, alone=reading.alone), locks]
 
 
 def table_facts(connection: "Connection[Any]", wanted: Wanted) -> TableFacts:
