@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 from dmdelta.bronze.datasource import register
 from dmdelta.bronze.landed_ranges import ranges_after
 from dmdelta.bronze.progress import LandedRange, newest_landed
+from dmdelta.bronze.retention import expired_to
 from dmdelta.bronze.watermarks import exact_positions
 from dmdelta.changelog.batch_memory import MEMORY_BYTES, BatchMemory
 from dmdelta.changelog.context import SourceContext
@@ -47,6 +48,7 @@ from dmdelta.engine.task.overrides import read_operators
 from dmdelta.engine.task.task import Task
 from dmdelta.engine.telemetry.counters import RunCounters
 from dmdelta.engine.validation.validator import ValidatorLoop
+from dmdelta.errors import QualityError
 from dmdelta.lakehouse.profiles import Profile, profile_session
 from dmdelta.lakehouse.session import clone_session, takes_arrow
 from dmdelta.logging import get_logger
@@ -59,6 +61,7 @@ from dmdelta.silver.apply.silver_context import SilverContext
 from dmdelta.silver.schema.earlier import EarlierStructures
 from dmdelta.sink.reload_feed import ReloadFeed
 from dmdelta.sink.shards import SinkShards
+from dmdelta.source.connection import BEGIN_ANEW
 
 log = get_logger(__name__)
 
@@ -273,11 +276,22 @@ def _open_ranges(
 def _unapplied(
     spark: SparkSession, source: SourceContext, landed: LandedRange | None, stored: StoredPoints | None
 ) -> list[LandedRange]:
-    """The ranges in bronze that are not applied to every silver table. The first starts at the checkpoint."""
+    """The ranges in bronze that are not applied to every silver table. The first starts at the checkpoint.
+
+    Raises:
+        QualityError: row changes of these ranges have expired.
+    """
     applied = stored.global_point.position if stored else None
     if landed is None or landed.end == applied:
         return []
     batches = ranges_after(spark, source, landed, applied)
+    expired = expired_to(spark, source) if batches else None
+    if expired is not None and (applied is None or applied <= expired):
+        # Changes expire regardless of a source that is not in the spec at that time.
+        raise QualityError(
+            f"{source.source_id} is applied up to {applied}, but row changes up to {expired} have expired from bronze",
+            hint=BEGIN_ANEW,
+        )
     if batches and applied is not None and applied < batches[0].begin:
         batches[0] = replace(batches[0], begin=applied)
     return batches
