@@ -92,7 +92,7 @@ class ValidatorLoop(SupervisedLoop):
             return False  # the running comparison was cancelled
         if isinstance(error, (Retryable, QualityError)):  # too many rows differ, mostly temporarily
             self._publish_trouble(str(error))
-            return not self.applied_ranges.finished  # otherwise the next run resumes
+            return not self.applied_ranges.closed  # the run only waits for it: the next one resumes
         self.failure = as_ours(error, "the validator")
         unknown, source_id = None if error is self.failure else error, self.context.source_id
         log.error(
