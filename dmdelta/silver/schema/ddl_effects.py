@@ -17,7 +17,7 @@ from dmdelta.ddl.tracking.effects import (
     Unread,
     content_after,
 )
-from dmdelta.ddl.tracking.log_override import settled
+from dmdelta.ddl.tracking.log_override import LoggedStructure, settled
 from dmdelta.ddl.tracking.statement_effects import statement_effects
 from dmdelta.ddl.types.silver_types import same_shape
 from dmdelta.model.change import Op
@@ -76,7 +76,7 @@ class TableLog:
 
 
 def follow(
-    log: TableLog, schema: TableSchema | None, event: StructureEvent, recorded: TableSchema | None
+    log: TableLog, schema: TableSchema | None, event: StructureEvent, recorded: LoggedStructure | None
 ) -> DdlOutcome:
     """The effects of an event, and the structure after it.
 
@@ -101,7 +101,7 @@ def follow(
             effect = completed  # noqa: PLW2901 - the same effect
             schema = effect.after
         elif isinstance(effect, Created):
-            schema = _settled_creation(effect, recorded) or recorded
+            schema = _settled_creation(effect, recorded) or (recorded.schema if recorded else None)
             effect = Created(effect.table, schema)  # noqa: PLW2901 - the same effect
         elif isinstance(effect, Dropped):
             schema = None
@@ -139,10 +139,10 @@ def _unfiltered(log: TableLog) -> TableLog:
     return replace(log, rules=replace(log.rules, operators={}, events=EventFilter()))
 
 
-def next_recorded(structure: Iterable[StructureEvent]) -> TableSchema | None:
+def next_recorded(structure: Sequence[StructureEvent]) -> LoggedStructure | None:
     """The first structure among the events."""
-    texts = (event.text for event in structure if event.op is Op.SCHEMA)
-    return next((TableSchema.from_json(text) for text in texts), None)
+    found = next((index for index, event in enumerate(structure) if event.op is Op.SCHEMA), None)
+    return LoggedStructure(TableSchema.from_json(structure[found].text), found > 0) if found is not None else None
 
 
 def _recorded(schema: TableSchema | None, event: StructureEvent) -> DdlOutcome:
@@ -190,7 +190,7 @@ def _seen_online(log: TableLog, schema: TableSchema | None, effect: Effect, at: 
     return [change or Unread(log.name, f"bronze does not contain the statements on {'.'.join(effect.table)}")]
 
 
-def _settled_creation(effect: Created, recorded: TableSchema | None) -> TableSchema | None:
+def _settled_creation(effect: Created, recorded: LoggedStructure | None) -> TableSchema | None:
     """The structure of a CREATE TABLE, with the types in the log if they are of the same table."""
     schema = effect.schema
     if schema is None or recorded is None:

@@ -3,7 +3,7 @@
 import pytest
 
 from dmdelta.ddl.tracking.effects import Altered, Renamed, Truncated, content_after
-from dmdelta.ddl.tracking.log_override import settled
+from dmdelta.ddl.tracking.log_override import LoggedStructure, settled
 from dmdelta.ddl.tracking.statement_effects import statement_effects
 from dmdelta.model.schema import Column, TableSchema
 
@@ -77,7 +77,9 @@ def test_the_table_that_a_name_refers_to_after_renames(effects, content):
 )
 def test_the_log_determines_the_type_of_a_new_column(definition, logged, wanted):
     """If it agrees with the statement; its name and visibility are the statement's."""
-    effect = settled(altered(f"ADD {definition} NOT NULL INVISIBLE"), TableSchema("db", "t", (logged,)))
+    effect = settled(
+        altered(f"ADD {definition} NOT NULL INVISIBLE"), LoggedStructure(TableSchema("db", "t", (logged,)))
+    )
     column = effect.after.columns[-1]
     assert (column.name, column.charset, column.nullable, column.visible) == ("d", wanted, False, False)
 
@@ -85,5 +87,5 @@ def test_the_log_determines_the_type_of_a_new_column(definition, logged, wanted)
 def test_the_log_determines_the_type_of_a_modified_column_only():
     """A column that only changed its name or position belongs to other statements."""
     logged = TableSchema("db", "t", tuple(Column(name, "int", unsigned=True) for name in ("a", "b", "d")))
-    effect = settled(altered("RENAME COLUMN c TO d, MODIFY b INT INVISIBLE, DROP PRIMARY KEY"), logged)
+    effect = settled(altered("RENAME COLUMN c TO d, MODIFY b INT INVISIBLE, DROP PRIMARY KEY"), LoggedStructure(logged))
     assert [column.unsigned for column in effect.after.columns] == [False, True, False]

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from dmdelta.ddl.parse.actions import VERSIONING
 from dmdelta.ddl.tracking.effects import Altered, Dropped, Moved, Renamed, Truncated, Unread
-from dmdelta.ddl.tracking.log_override import settled
+from dmdelta.ddl.tracking.log_override import LoggedStructure, settled
 from dmdelta.ddl.tracking.statement_effects import statement_effects
 from dmdelta.model.schema import Column, TableSchema
 
@@ -248,7 +248,7 @@ def test_logged_types_override_the_statement():
             Column("f", "bigint"),
         ),
     )
-    after = settled(effect, logged).after
+    after = settled(effect, LoggedStructure(logged)).after
     assert after.columns == (*T.columns, *logged.columns[1:3], Column("f", "int"))
     assert settled(effect, None) is effect
 

@@ -98,6 +98,74 @@ def test_an_applied_statement():
     assert [column.name for column in piece.schema.columns] == ["id", "c"]
 
 
+def of(column):
+    return TableSchema("db", "t", (ID, column), ("id",))
+
+
+@pytest.mark.parametrize(
+    ("before", "first", "second", "logged", "types"),
+    [
+        (
+            Column("c", "decimal", precision=10, scale=4),
+            "DECIMAL(10,2)",
+            "DECIMAL(10,4)",
+            Column("c", "decimal", precision=10, scale=4),
+            [Column("c", "decimal", precision=10, scale=2), Column("c", "decimal", precision=10, scale=4)],
+        ),
+        (
+            Column("c", "datetime", precision=6),
+            "DATETIME",
+            "DATETIME(6)",
+            Column("c", "datetime", precision=6),
+            [Column("c", "datetime"), Column("c", "datetime", precision=6)],
+        ),
+        (
+            Column("c", "enum", members=("a", "b"), charset="latin1"),
+            "ENUM('a')",
+            "ENUM('a','b')",
+            Column("c", "enum", members=("a", "b"), charset="latin1"),
+            [Column("c", "enum", members=("a",)), Column("c", "enum", members=("a", "b"), charset="latin1")],
+        ),
+        (
+            Column("c", "varchar", length=80, charset="utf8mb4"),
+            "VARCHAR(2)",
+            "VARCHAR(20)",
+            Column("c", "varchar", length=80, charset="utf8mb4"),
+            [Column("c", "varchar", length=2), Column("c", "varchar", length=80, charset="utf8mb4")],
+        ),
+        (
+            Column("c", "text", charset="utf8mb4"),
+            "HYPERLINK",
+            "TEXT",
+            Column("c", "text", charset="utf8mb4"),
+            [Column("c", "hyperlink"), Column("c", "text", charset="utf8mb4")],
+        ),
+    ],
+)
+def test_the_log_behind_another_statement_does_not_replace_a_type(before, first, second, logged, types):
+    """The second statement sets the type in the log; the first one converts the values to its own."""
+    statements = [ddl(20, f"ALTER TABLE t MODIFY c {first}"), ddl(30, f"ALTER TABLE t MODIFY c {second}")]
+    parts = pieces(of(before), [*statements, recorded(40, of(logged))])
+    assert [effect.after.columns[1] for piece in parts[:-1] for effect in piece.then.effects] == types
+
+
+@pytest.mark.parametrize(
+    ("definition", "logged"),
+    [
+        ("VARCHAR(9)", Column("c", "varchar", length=36, charset="utf8mb4", collation="utf8mb4_bin")),
+        ("TEXT CHARSET latin1", Column("c", "text", charset="latin1", collation="latin1_bin")),
+        ("SET('a')", Column("c", "set", members=("a",), charset="latin1")),
+        ("HYPERLINK", Column("c", "binary", length=16)),
+    ],
+)
+def test_the_log_behind_another_statement_completes_a_type(definition, logged):
+    """It determines what the statement leaves open."""
+    after = TableSchema("db", "t", (*of(logged).columns, Column("d", "int")), ("id",))
+    statements = [ddl(20, f"ALTER TABLE t ADD c {definition}"), ddl(30, "ALTER TABLE t ADD d INT")]
+    first, *_ = pieces(OLD, [*statements, recorded(40, after)])
+    assert first.then.effects[0].after.columns[1] == logged
+
+
 def test_a_structure_without_a_statement():
     """The structure in the log takes precedence over that of the statements."""
     first, second = pieces(OLD, [recorded(30, NEW)])
