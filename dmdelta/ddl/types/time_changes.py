@@ -59,9 +59,20 @@ def _rounded(digits: int, kind: str) -> str:
 
 
 def _time(before: int, after: int, *, cuts: bool) -> str:
-    """SQL: the text of a TIME with another number of fractional digits, truncated or rounded half away from zero."""
-    if after > before:
-        return f"concat({{column}}, '{'' if before else '.'}{'0' * (after - before)}')"
+    """SQL: the text of a TIME with another number of fractional digits, truncated or rounded half away from zero.
+
+    Text without exactly the old number of digits stays: in safe mode it may have been changed before.
+    """
+    changed = _more_digits(before, after) if after > before else _fewer_digits(before, after, cuts=cuts)
+    digits = f"%.{'_' * before}" if before else "%:__"
+    return f"IF({{column}} LIKE '{digits}', {changed}, {{column}})"
+
+
+def _more_digits(before: int, after: int) -> str:
+    return f"concat({{column}}, '{'' if before else '.'}{'0' * (after - before)}')"
+
+
+def _fewer_digits(before: int, after: int, *, cuts: bool) -> str:
     parts = "split(ltrim('-', {column}), '[:.]')"
     second = f"(({parts}[0] * 60L + {parts}[1]) * 60L + {parts}[2])"
     unit = 10 ** (before - after)

@@ -405,3 +405,28 @@ def test_a_swap_that_may_have_been_applied(changelog):
     changelog.apply(behind, name=name)
     assert changelog.silver(name) == [(1, 1, 2)]
     assert changelog.spark.table(changelog.lakehouse.silver(*name)).columns[:3] == ["id", "b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "values"),
+    [
+        (0, 3, ["10:00:00.000", "-00:00:01.000"]),
+        (2, 3, ["10:00:00.000", "-00:00:01.250"]),
+        (2, 1, ["10:00:00.0", "-00:00:01.3"]),
+        (2, 0, ["10:00:00", "-00:00:01"]),
+    ],
+)
+def test_a_time_gets_its_fractional_digits_once(changelog, before, after, values):
+    """In safe mode the statement is followed again."""
+    seconds = Column("s", "time", precision=before)
+    begin = changelog.position
+    changelog.tell(TableSchema("d", "items", (*ITEMS.columns, seconds), ("id",)))
+    for key, value in enumerate(["10:00:00.00", "-00:00:01.25"]):
+        changelog.insert({"id": key, "v": "", "s": value[: -3 if not before else None]})
+    changelog.apply(begin)
+    begin = changelog.position
+    changelog.ddl(f"ALTER TABLE items MODIFY s TIME({after})")
+    changelog.insert({"id": 2, "v": "", "s": values[1]})  # without it, the newest commit states that nothing is left
+    for mode in (Mode.NORMAL, Mode.SAFE, Mode.SAFE):
+        changelog.apply(begin, mode=mode)
+        assert [row[-1] for row in changelog.silver()] == [*values, values[1]]
