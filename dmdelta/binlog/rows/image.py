@@ -1,5 +1,6 @@
 """Row images of one table: selects the decoder of each image, with a general one that needs no generated code."""
 
+import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -154,12 +155,10 @@ class ImageDecoder:
         other: list[bytes],  # noqa: ARG002
         keys: list[Any],
     ) -> int:
-        values, at = self.values(event, at)
-        sink.append(assemble(self.table, values))
-        if self.keyed and self.table.key:
-            # Never equal to what generated code returns for the same key: treating an unchanged key as changed is
-            # harmless.
-            keys.append([values.get(number) for number in self.table.key])
+        raws, at = self.raws(event, at)
+        sink.append(assemble(self.table, convert(self.table, raws)))
+        if self.keyed and self.table.key and all(raws.get(number) is not None for number in self.table.key):
+            keys.append(_generated_key(self.table, raws))
         return at
 
     def runner(self, bitmap: bytes) -> Runner:
@@ -182,6 +181,21 @@ class ImageDecoder:
         whole_key = {number for number, _ in columns}.issuperset(self.table.key)
         key = self.table.key if self.keyed and whole_key else ()
         return ImageShape(columns, shown, order, bitmap, key, self.form.lead)
+
+
+def _generated_key(table: TableCodec, raws: Mapping[int, bytes | None]) -> Any:
+    """The key of an image that has all of it, in the form that generated code returns: both decoders may compare."""
+    parts = list[Any]()
+    for number in table.key:
+        codec, raw = table.codecs[number], raws[number]
+        assert raw is not None
+        if codec.packed is not None:
+            parts += struct.unpack(f"<{codec.packed.unpack}", raw)
+        elif not codec.size and codec.utf8 is not None and not raw.isascii():
+            parts.append(codec.utf8(raw))
+        else:
+            parts.append(raw)
+    return tuple(parts) if len(parts) > 1 else parts[0]
 
 
 def misaligned(table: TableCodec) -> CorruptBinlog:

@@ -1,12 +1,15 @@
 """The generated row decoders compared with the general one, for tables and rows of any shape."""
 
 import struct
+from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dmdelta.binlog.rows import image
 from dmdelta.binlog.rows.image import MOST_PATTERNS, ImageDecoder, assemble, table_codec
 from dmdelta.binlog.values.column_types import WireColumn, WireType
 from dmdelta.model.schema import Column, TableSchema
@@ -160,6 +163,42 @@ def test_null_patterns_beyond_the_limit_use_the_general_decoder() -> None:
     assert found == [
         {f"c{number}": None if pattern >> number & 1 else number for number in range(count)} for pattern in range(256)
     ]
+
+
+@settings(max_examples=300)
+@given(_tables(), st.data())
+def test_generated_and_general_decoders_return_equal_keys(
+    made: tuple[list[Made], list[str], tuple[int, ...], list[Any]], data: st.DataObject
+) -> None:
+    """For any key, also if part of it is NULL: a changed NULL pattern of an update is no change of its key."""
+    columns, names, present, rows = made
+    kinds = [replace(column, name=name) for name, (_, column, _) in zip(names, columns, strict=True)]
+    shown = [names[number] for number in present if columns[number][1].type != "json"]
+    key = data.draw(st.lists(st.sampled_from(shown), max_size=3, unique=True)) if shown else []
+    table = table_codec(TableSchema("s", "t", tuple(kinds), tuple(key)), [wire for wire, _, _ in columns])
+    generated, general = (ImageDecoder(table, present, keyed=True) for _ in range(2))
+    event = b"".join(map(_image, rows))
+    found = list[list[object]]()
+    for decoder, most in ((generated, MOST_PATTERNS), (general, 0)):
+        at, keys = 0, list[object]()
+        with patch.object(image, "MOST_PATTERNS", most):
+            while at < len(event):
+                at = decoder.one(event, at, [], keys)
+        found.append(keys)
+    assert not general.runners
+    assert found[0] == found[1]
+
+
+def test_a_key_stays_in_any_null_pattern() -> None:
+    """An update whose images have different patterns, more than have a generated decoder."""
+    columns = (Column("id", "int"), *(Column(f"c{number}", "int") for number in range(8)))
+    table = table_codec(TableSchema("s", "t", columns, ("id",)), [WireColumn(WireType.LONG)] * 9)
+    decoder, keys = ImageDecoder(table, tuple(range(9)), keyed=True), list[object]()
+    for pattern in range(256):
+        event = _image([bytes(4), *(None if pattern >> number & 1 else bytes(4) for number in range(8))])
+        decoder.one(event, 0, [], keys)
+    assert len(decoder.runners) == MOST_PATTERNS
+    assert keys == [0] * 256
 
 
 @pytest.mark.parametrize("numbers", [0, 1, 49, 50, 51, 52, 300])
