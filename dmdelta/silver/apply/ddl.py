@@ -13,8 +13,9 @@ from dmdelta.silver.apply.context import ApplyContext, begin_table
 from dmdelta.silver.apply.shard_ddl import follow_in_shard, join_shard
 from dmdelta.silver.rows.strategy import Mode
 from dmdelta.silver.schema.evolution import plan_change, plan_creation, plan_drop, plan_truncation
+from dmdelta.silver.schema.repeated import Shapes, was_followed
 from dmdelta.silver.schema.schema_ranges import SchemaRange, refusal
-from dmdelta.silver.table.table import Condition, has_rows, has_shape
+from dmdelta.silver.table.table import Condition, has_rows, has_shape, shapes
 
 log = get_logger(__name__)
 
@@ -89,16 +90,24 @@ def plan_following(work: ApplyContext, effects: Sequence[Effect], at: Position) 
 def _altered(work: ApplyContext, effect: Altered, at: Position) -> Sequence[Change]:
     target = work.request.target
     plan = plan_change(target.seen_change(effect), at, mariadb=work.request.context.flavor == "mariadb")
-    if work.request.mode is Mode.SAFE and has_shape(work.spark, target, effect.after):
-        if effect.reused_name is not None:
-            raise SchemaError(
-                f"it reuses the name {effect.reused_name} for another column, and may have been applied before"
-            )
+    if work.request.mode is Mode.SAFE and _was_followed(work, effect):
         # It was applied before, or the snapshot is newer than it. Older rows may lack values.
         return [change for change in plan.changes if change.verb in (Verb.UPDATE, Verb.DELETE)]
     if plan.unknown and has_rows(work.spark, target.place):
         raise SchemaError(plan.unknown)
     return plan.changes
+
+
+def _was_followed(work: ApplyContext, effect: Altered) -> bool:
+    """
+    Raises:
+        SchemaError: silver's columns do not show it.
+    """
+    target = work.request.target
+    _, before = shapes(work.spark, target, effect.before)
+    present, after = shapes(work.spark, target, effect.after)
+    exact = not work.request.context.rules.leave_statements_out
+    return was_followed(effect, Shapes(present, before, after), exact=exact)
 
 
 def _columns(work: ApplyContext) -> set[str]:

@@ -140,12 +140,16 @@ def has_shape(spark: SparkSession, target: Target, schema: TableSchema) -> bool:
     Raises:
         LakehouseError: the table cannot be read.
     """
-    present, required = _shapes(spark, target, schema)
+    present, required = shapes(spark, target, schema)
     return present == required
 
 
-def _shapes(spark: SparkSession, target: Target, schema: TableSchema) -> tuple[dict[str, str], dict[str, str]]:
-    """Names and types (in Spark's notation) of the existing columns, and of the required columns."""
+def shapes(spark: SparkSession, target: Target, schema: TableSchema) -> tuple[dict[str, str], dict[str, str]]:
+    """Names and types (in Spark's notation) of the existing columns, and of those that a structure requires.
+
+    Raises:
+        LakehouseError: the table cannot be read.
+    """
     required = silver_columns(target.silver_schema(schema))
     with wrapped(target.place, "reading the columns of"):
         fields = spark.table(target.place).schema.fields
@@ -162,7 +166,7 @@ def seen_by(spark: SparkSession, target: Target, schema: TableSchema) -> TableSc
     Raises:
         UnsupportedSchemaChange: silver lacks a key column, or a column has another type.
     """
-    present, required = _shapes(spark, target, schema)
+    present, required = shapes(spark, target, schema)
     missing = [name for name in schema.primary_key if name not in present]
     if missing:
         raise UnsupportedSchemaChange(
@@ -183,7 +187,7 @@ def assert_shape(spark: SparkSession, target: Target, schema: TableSchema) -> No
     Raises:
         UnsupportedSchemaChange: a column is missing or of another type.
     """
-    _assert_kinds(target.place, schema, *_shapes(spark, target, schema))
+    _assert_kinds(target.place, schema, *shapes(spark, target, schema))
 
 
 def _assert_kinds(table: str, schema: TableSchema, present: Mapping[str, str], required: Mapping[str, str]) -> None:

@@ -391,6 +391,45 @@ def test_two_runners_and_two_sources(changelog, spark, lakehouse):
         applying.apply_table(spark, request)
 
 
+def test_a_log_with_several_new_columns_is_read_again(changelog):
+    """Silver then has the columns of later statements; rows keep their values. If it lacks a column, the table stops."""
+    begin = changelog.position
+    changelog.tell(ITEMS)
+    changelog.insert({"id": 1, "v": "a"}), changelog.insert({"id": 2, "v": "b"})
+    changelog.ddl("ALTER TABLE items ADD n INT DEFAULT 7 FIRST")
+    changelog.ddl("ALTER TABLE items ADD m INT DEFAULT 8")
+    changelog.ddl("ALTER TABLE items CHANGE m o BIGINT")
+    columns = (Column("n", "int"), *ITEMS.columns, Column("o", "bigint"))
+    changelog.tell(TableSchema("d", "items", columns, ("id",)))
+    changelog.update({"n": 7, "id": 1, "v": "a", "o": 8}, {"n": 1, "id": 1, "v": "a", "o": 2})
+    changelog.ddl("ALTER TABLE items ADD p INT, ADD q INT")
+    changelog.ddl("ALTER TABLE items DROP p")
+    changelog.apply(begin)
+    wanted = [(1, 1, "a", 2, None), (7, 2, "b", 8, None)]
+    assert changelog.silver() == wanted
+    begin = changelog.position
+    changelog.insert({"n": 3, "id": 3, "v": "c", "o": 3, "q": 3})
+    changelog.ddl("ALTER TABLE items ADD r INT DEFAULT 9")
+    changelog.ddl("ALTER TABLE items ADD s INT")
+    changelog.ddl("ALTER TABLE items ADD t INT DEFAULT 3 AFTER q")
+    last = {"n": 4, "id": 4, "v": "d", "o": 4, "q": 4, "t": 4, "r": 4, "s": 4}
+    changelog.insert(last)  # without it, the newest commit states that nothing is left
+    wanted = [*((*row, 3, 9, None) for row in wanted), (3, 3, "c", 3, 3, 3, 9, None), tuple(last.values())]
+    wanted.sort(key=repr)
+    for mode in (Mode.NORMAL, Mode.SAFE, Mode.SAFE):
+        changelog.apply(begin, mode=mode)
+        assert changelog.silver() == wanted
+    begin = changelog.position
+    changelog.ddl("ALTER TABLE items ADD u INT")
+    changelog.ddl("ALTER TABLE items ADD w INT")
+    changelog.ddl("ALTER TABLE items DROP u")
+    changelog.delete({**last, "w": None})
+    changelog.apply(begin)
+    with pytest.raises(UnsupportedSchemaChange, match="do not show whether it was applied before"):
+        changelog.apply(begin, mode=Mode.SAFE)
+    assert changelog.silver() == [(*row, None) for row in wanted if row[0] != 4]
+
+
 def test_a_swap_that_may_have_been_applied(changelog):
     """Columns look the same before and after it: in safe mode the table stops, because it could become wrong."""
     name = ("d", "swapped")

@@ -120,6 +120,69 @@ def test_in_safe_mode_a_change_that_silver_has_is_not_repeated():
     assert verbs(effects_of("ADD x INT"), Silver(after("ADD x INT")), mode=Mode.SAFE)[0] == []
 
 
+def texts(*arguments, **options):
+    return [text for _, text in planned(*arguments, mode=Mode.SAFE, **options)[0]]
+
+
+@pytest.mark.parametrize("rules", [None, SKIPPING])
+@pytest.mark.parametrize(
+    ("actions", "later"),
+    [
+        ("ADD x INT", "ADD x INT, ADD y INT"),
+        ("ADD x INT FIRST", "ADD x INT, ADD y INT"),
+        ("ADD x INT, ADD y INT", "ADD x INT, ADD y INT, ADD z INT"),
+        ("DROP w", "DROP w, ADD y INT"),
+        ("CHANGE w x INT", "CHANGE w x INT, ADD y INT"),
+        ("CHANGE w W INT", "CHANGE w W INT, ADD y INT"),
+        ("MODIFY w BIGINT", "MODIFY w BIGINT, ADD y INT"),
+        ("DROP PRIMARY KEY", "ADD y INT"),
+    ],
+)
+def test_in_safe_mode_silver_may_have_the_columns_of_later_statements(actions, later, rules):
+    """A statement whose columns silver has is not repeated; only values of older rows are set."""
+    assert texts(effects_of(actions), Silver(after(later)), rules=rules) == []
+    (values,) = texts(effects_of(f"{actions}, ADD d INT DEFAULT 5"), Silver(after(f"{later}, ADD d INT")), rules=rules)
+    assert values.startswith("SET `d` = coalesce(`d`, CAST('5' AS INT)) WHERE _dm_version <")
+
+
+@pytest.mark.parametrize(
+    ("actions", "later"),
+    [
+        ("ADD x INT", "ADD x BIGINT, ADD y INT"),
+        ("ADD x INT", "ADD X INT, ADD y INT"),
+        ("CHANGE w x INT", "ADD x INT, ADD y INT"),
+        ("CHANGE w x INT", "DROP w, ADD y INT"),
+        ("ADD x INT", "ADD y INT"),
+        ("ADD x INT, ADD y INT", "ADD y INT, ADD z INT"),
+        ("DROP w, ADD x INT", "ADD x INT, ADD y INT"),
+        ("CHANGE v w INT, CHANGE w v INT", "ADD y INT"),
+    ],
+)
+def test_in_safe_mode_a_statement_that_silver_may_have_followed_stops_the_table(actions, later):
+    """If silver's columns do not show what is left to do."""
+    with pytest.raises(SchemaError, match="applied before"):
+        texts(effects_of(actions), Silver(after(later)))
+
+
+@pytest.mark.parametrize("actions", ["DROP w", "CHANGE w x INT", "MODIFY w BIGINT"])
+def test_columns_that_the_source_dropped_show_nothing(actions):
+    """With rules that exclude statements silver has more columns; without, a later statement may have added them."""
+    silver = Silver(after("ADD y INT"))
+    assert texts(effects_of(actions), silver, rules=SKIPPING) == [
+        text for _, text in planned(effects_of(actions), silver)[0]
+    ]
+    with pytest.raises(SchemaError, match="columns do not show whether it was applied before"):
+        texts(effects_of(actions), silver)
+
+
+def test_in_safe_mode_unknown_values_do_not_matter_to_columns_that_silver_has():
+    """The columns got their values before."""
+    actions = "ADD x TIMESTAMP DEFAULT NOW()"
+    assert texts(effects_of(actions), Silver(after(f"{actions}, ADD y INT"))) == []
+    with pytest.raises(SchemaError, match="NOW"):
+        texts(effects_of(actions))
+
+
 def test_in_safe_mode_a_reused_name_is_ambiguous():
     """The table looks the same before and after, so whether it was applied is unknown; in normal mode it was not."""
     swap = effects_of("CHANGE v w INT, CHANGE w v INT")
