@@ -97,12 +97,18 @@ def _attributes(column: Column) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class TableSchema:
-    """A table's columns in their order and the names of its key columns (empty: a keyless table)."""
+    """A table's columns in their order and the names of its key columns (empty: a keyless table).
+
+    Attributes:
+        unique_key: the UNIQUE index without nullable columns that is the key; '' if it is the PRIMARY KEY, or if a
+            table map names the key.
+    """
 
     schema: str
     table: str
     columns: tuple[Column, ...]
     primary_key: tuple[str, ...] = ()
+    unique_key: str = ""
 
     def __str__(self) -> str:
         return f"{self.schema}.{self.table}"
@@ -127,13 +133,16 @@ class TableSchema:
             # Schemas without collations keep their original JSON, and so their version.
             if column["collation"] is None:
                 del column["collation"]
+        if not self.unique_key:
+            del fields["unique_key"]
         return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> "TableSchema":
         fields: dict[str, Any] = json.loads(text)
         columns = tuple(Column(**{**column, "members": tuple(column["members"])}) for column in fields["columns"])
-        return cls(fields["schema"], fields["table"], columns, tuple(fields["primary_key"]))
+        key = tuple(fields["primary_key"])
+        return cls(fields["schema"], fields["table"], columns, key, fields.get("unique_key", ""))
 
 
 @dataclass(frozen=True, slots=True)

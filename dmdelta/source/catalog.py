@@ -93,7 +93,7 @@ def read_schemas(
         if (schema, table) in names:
             columns[schema, table].append(_column(fields))
     keys = _keys(query(connection, _KEYS, (schemas,)))
-    return [TableSchema(*name, tuple(listed), keys.get(name, ())) for name, listed in columns.items()]
+    return [TableSchema(*name, tuple(listed), *keys.get(name, ((), ""))) for name, listed in columns.items()]
 
 
 def read_columns(connection: "Connection[Any]", name: TableName) -> list[Column]:
@@ -146,21 +146,23 @@ def _unescaped(match: re.Match[str]) -> str:
     return "'" if char is None else _ESCAPED.get(char, char)
 
 
-def _keys(rows: list[tuple[Any, ...]]) -> dict[_Key, tuple[str, ...]]:
+def _keys(rows: list[tuple[Any, ...]]) -> dict[_Key, tuple[tuple[str, ...], str]]:
+    """The key of each table that has one, and the name of its unique index; '' for the primary key."""
     indexes: dict[_Key, dict[str, list[tuple[Any, ...]]]] = defaultdict(lambda: defaultdict(list))
     for schema, table, index, *part in rows:
         indexes[schema, table][index].append(tuple(part))
     best = {name: _best_key(candidates) for name, candidates in indexes.items()}
-    return {name: key for name, key in best.items() if key}
+    return {name: key for name, key in best.items() if key is not None}
 
 
-def _best_key(indexes: dict[str, list[tuple[Any, ...]]]) -> tuple[str, ...]:
+def _best_key(indexes: dict[str, list[tuple[Any, ...]]]) -> tuple[tuple[str, ...], str] | None:
     if "PRIMARY" in indexes:
-        return tuple(column for column, _, _ in indexes["PRIMARY"])
+        return tuple(column for column, _, _ in indexes["PRIMARY"]), ""
     whole = [
         (len(parts), index, tuple(column for column, _, _ in parts))
         for index, parts in indexes.items()
         # A functional key part has no column name; a prefix does not identify the value.
         if all(column is not None and nullable != "YES" and prefix is None for column, nullable, prefix in parts)
     ]
-    return min(whole)[2] if whole else ()
+    _, index, key = min(whole, default=(0, "", ()))
+    return (key, index) if key else None

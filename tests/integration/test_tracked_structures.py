@@ -154,6 +154,29 @@ def test_bronze_replaces_a_lost_history(task, spark):
     assert [sorted(names) for names in names_in_bronze(task, spark, "t")] == expected
 
 
+def test_a_unique_index_that_is_the_key_is_replaced(mysql57, spark, tmp_path):
+    """Statements do not show that it is the key, so information_schema is read again: silver has all rows."""
+    database = mysql57.fresh_database("tracked")
+    task = Task(tmp_path, mysql57, database)
+    mysql57.execute(
+        "CREATE TABLE older (a INT NOT NULL, b INT NOT NULL, v INT, UNIQUE KEY u (a), KEY i (v))", database=database
+    )
+    task.start_here()
+    writes = [
+        ["INSERT INTO older VALUES (1, 1, 1), (2, 2, 2)"],
+        [
+            "ALTER TABLE older DROP INDEX u, ADD UNIQUE u2 (a, b)",
+            "INSERT INTO older VALUES (1, 2, 3)",
+            "UPDATE older SET v = 9 WHERE a = 1 AND b = 1",
+        ],
+        ["ALTER TABLE older MODIFY b INT NULL", "INSERT INTO older VALUES (1, NULL, 4), (1, NULL, 5)"],
+    ]
+    for statements in writes:
+        mysql57.execute(*statements, database=database)
+        task.catch_up()
+        assert_same(mysql57, database, ["older"], silver_of(task, spark))
+
+
 OLDER = "CREATE TABLE older (id INT, v VARCHAR(9), PRIMARY KEY (id)) DEFAULT CHARSET=utf8mb4"
 
 

@@ -65,6 +65,21 @@ class DropKey:
 
 
 @dataclass(frozen=True, slots=True)
+class DropIndex:
+    """Drops an index, or a constraint of this name, other than the primary key."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RenameIndex:
+    """Renames an index."""
+
+    was: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class UniqueIndex:
     """Adds a unique index: with ALTER IGNORE, rows may be deleted."""
 
@@ -124,6 +139,8 @@ Action = (
     | Show
     | SetKey
     | DropKey
+    | DropIndex
+    | RenameIndex
     | UniqueIndex
     | Convert
     | DefaultCharset

@@ -12,9 +12,11 @@ from dmdelta.ddl.parse.actions import (
     Convert,
     Doubt,
     Drop,
+    DropIndex,
     DropKey,
     Empty,
     RenameColumn,
+    RenameIndex,
     RenameTo,
     Show,
     Unknown,
@@ -172,10 +174,15 @@ def _drop(cursor: Cursor, text: str) -> Iterator[Action]:
         yield Unknown(text)
     elif kind in ("", "COLUMN"):
         yield Drop(name, lenient)
+    elif kind in ("INDEX", "KEY", "CONSTRAINT"):
+        yield DropIndex(name)
 
 
 def _rename(cursor: Cursor, text: str, place: _Place) -> Iterator[Action]:
     if cursor.accept_any("INDEX", "KEY"):
+        was, _, name = cursor.identifier(), cursor.accept("TO"), cursor.identifier()
+        if was is not None and name is not None:
+            yield RenameIndex(was, name)
         return
     if cursor.accept("COLUMN"):
         lenient = cursor.accept("IF", "EXISTS")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dmdelta.ddl.tokens import Cursor, split_at_commas, tokenize
+from dmdelta.model.schema import TableName
 
 DdlOp = Literal[
     "create_table",
@@ -43,6 +44,23 @@ def is_conditional(sql: str) -> bool:
     return cursor.accept("CREATE") and bool(
         cursor.accept_any("TABLE", "DATABASE", "SCHEMA") and cursor.accept("IF", "NOT", "EXISTS")
     )
+
+
+def dropped_index(sql: str, default_schema: str) -> tuple[TableName, str] | None:
+    """The table and the index of DROP INDEX, or of CREATE OR REPLACE INDEX; None for others. Never raises."""
+    cursor = statement_cursor(sql)
+    if not (cursor.accept("DROP") or cursor.accept("CREATE", "OR", "REPLACE")):
+        return None
+    while cursor.accept_any("ONLINE", "OFFLINE", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR"):
+        pass
+    if not cursor.accept("INDEX"):
+        return None
+    _if_exists(cursor)
+    index = cursor.identifier()
+    while not cursor.ended and not cursor.accept("ON"):
+        cursor.take()
+    name = cursor.table_name(default_schema)
+    return None if index is None or name is None else (name, index)
 
 
 def statement_cursor(sql: str) -> Cursor:
@@ -87,20 +105,21 @@ def _targets(cursor: Cursor, default: str) -> Iterator[StatementTarget]:
         if cursor.accept_any("TABLE", "TABLES"):
             yield from _renames(cursor, default)
     elif verb:
-        cursor.accept("OR", "REPLACE")
+        replaces = cursor.accept("OR", "REPLACE")
         while cursor.accept_any("ONLINE", "OFFLINE", "IGNORE", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR"):
             pass
-        yield from _on_object(cursor, verb, default)
+        yield from _on_object(cursor, verb, default, replaces=replaces)
 
 
-def _on_object(cursor: Cursor, verb: str, default: str) -> Iterator[StatementTarget]:
+def _on_object(cursor: Cursor, verb: str, default: str, *, replaces: bool) -> Iterator[StatementTarget]:
     kind = cursor.accept_any("TABLE", "TABLES", "INDEX", "DATABASE", "SCHEMA")
     if kind in ("DATABASE", "SCHEMA"):
         yield from _database(cursor, verb, default)
     elif kind == "INDEX":
         while not cursor.ended and not cursor.accept("ON"):
             cursor.take()
-        yield from _one(cursor, "create_index" if verb == "CREATE" else "drop_index", default)
+        # CREATE OR REPLACE INDEX drops the existing one.
+        yield from _one(cursor, "create_index" if verb == "CREATE" and not replaces else "drop_index", default)
     elif kind and verb == "DROP":
         _if_exists(cursor)
         for part in split_at_commas(cursor.rest()):

@@ -205,9 +205,10 @@ def _fill(draft: _Draft, catalog: Catalog, fills: _Fills, at: Position) -> None:
 def _merged(tracked: TrackedTable, catalogued: TrackedTable, *, keyed: bool) -> tuple[TrackedTable, bool]:
     """Combine a known structure with information_schema's; also returns whether they differ."""
     names = {column.name for column in catalogued.schema.columns}
-    keeps_key = not keyed and names.issuperset(tracked.schema.primary_key)
-    schema = replace(catalogued.schema, primary_key=tracked.schema.primary_key) if keeps_key else catalogued.schema
-    agrees = schema.primary_key == tracked.schema.primary_key and _agree(tracked.schema, schema)
+    key, unique = tracked.schema.primary_key, tracked.schema.unique_key
+    keeps_key = not keyed and (bool(unique) or not key) and names.issuperset(key)
+    schema = replace(catalogued.schema, primary_key=key, unique_key=unique) if keeps_key else catalogued.schema
+    agrees = schema.primary_key == key and _agree(tracked.schema, schema)
     merged = TrackedTable(schema, catalogued.charset, tracked.origin if agrees else catalogued.origin)
     return merged, not agrees
 

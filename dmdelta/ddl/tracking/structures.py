@@ -17,6 +17,7 @@ from dmdelta.ddl.parse.actions import (
     Drop,
     DropKey,
     RenameColumn,
+    RenameIndex,
     SetKey,
     Show,
     UniqueIndex,
@@ -87,7 +88,7 @@ def altered(
     doubts = [action.reason for action in actions if isinstance(action, Doubt)]
     if ignore and any(_is_unique(action) for action in actions):
         doubts.append("ALTER IGNORE deletes rows that violate a unique index")
-    after = replace(before, columns=columns, primary_key=key)
+    after = replace(before, columns=columns, primary_key=key, unique_key=_unique_key(before, key, actions))
     return Altered(before, after, tuple(placed.origin for placed in draft.columns), doubts[0] if doubts else "")
 
 
@@ -198,3 +199,14 @@ def _key(before: TableSchema, draft: _Draft, actions: Iterable[Action]) -> tuple
         elif isinstance(action, (Add, Change)) and action.definition.key:
             key = (present[action.definition.name.lower()],)
     return key
+
+
+def _unique_key(before: TableSchema, key: tuple[str, ...], actions: Iterable[Action]) -> str:
+    """The name of the unique index that is the key, '' if there is none."""
+    name = before.unique_key if key else ""
+    for action in actions:
+        if isinstance(action, SetKey) or (isinstance(action, (Add, Change)) and action.definition.key):
+            return ""
+        if isinstance(action, RenameIndex) and action.was.lower() == before.unique_key.lower():
+            name = action.name if key else ""
+    return name

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from dmdelta.ddl.parse.actions import Action, Convert
+from dmdelta.ddl.parse.actions import Action, Add, Change, Convert, DropIndex, SetKey
 from dmdelta.ddl.parse.defaults import altered_table, converts, database_charset
-from dmdelta.ddl.parse.statements import is_conditional, statement_targets
+from dmdelta.ddl.parse.statements import dropped_index, is_conditional, statement_targets
 from dmdelta.ddl.tracking.effects import Altered, Created, Dropped, Effect, Renamed, Unread
 from dmdelta.ddl.tracking.statement_effects import statement_effects
 from dmdelta.ddl.tracking.structures import default_charset
@@ -73,6 +73,9 @@ class Structures:
         tables = dict(tables)
         for effect in effects:
             _apply(tables, effect)
+        renamed = {effect.table: effect.to for effect in effects if isinstance(effect, Renamed)}
+        for name in _without_key(self.tables, statement, altered):
+            tables.pop(renamed.get(name, name), None)
         charsets = _charsets_after(self.charsets, statement)
         for target in statement_targets(statement.sql, statement.schema):
             if target.op == "drop_database":
@@ -83,6 +86,39 @@ class Structures:
     def _schema_of(self, name: TableName) -> TableSchema | None:
         tracked = self.tables.get(name)
         return tracked.schema if tracked else None
+
+
+def _without_key(
+    tables: Mapping[TableName, TrackedTable],
+    statement: LoggedStatement,
+    altered: tuple[TableName, tuple[Action, ...]] | None,
+) -> list[TableName]:
+    """The tables whose key is a unique index that a statement drops, or whose columns become nullable.
+
+    Their structure becomes unknown: which index is the key now is not in the log.
+    """
+    keyed = {name: tracked.schema for name, tracked in tables.items() if tracked.schema.unique_key}
+    dropped = dropped_index(statement.sql, statement.schema)
+    if dropped is not None and dropped[0] in keyed:
+        same = keyed[dropped[0]].unique_key.lower() == dropped[1].lower()
+        return [dropped[0]] if same else []
+    found = altered is not None and altered[0] in keyed and _loses_key(keyed[altered[0]], altered[1])
+    return [altered[0]] if altered is not None and found else []
+
+
+def _loses_key(schema: TableSchema, actions: tuple[Action, ...]) -> bool:
+    key = {name.lower() for name in schema.primary_key}
+    defined = [act for act in actions if isinstance(act, Add | Change)]
+    if any(isinstance(act, SetKey) for act in actions) or any(act.definition.key for act in defined):
+        return False
+    # A column that replaces one that is dropped in the same statement is part of the index.
+    nullable = {
+        (act.was if isinstance(act, Change) else act.definition.name).lower()
+        for act in defined
+        if act.definition.nullable
+    }
+    dropped = {act.name.lower() for act in actions if isinstance(act, DropIndex)}
+    return bool(key & nullable) or schema.unique_key.lower() in dropped
 
 
 def _with_defaults(tracked: TrackedTable, actions: tuple[Action, ...], charsets: Mapping[str, str]) -> TrackedTable:

@@ -35,7 +35,7 @@ CASES = [
     ("TRUNCATE t", [("truncate_table", "db", "t")]),
     ("TRUNCATE TABLE x.t", [("truncate_table", "x", "t")]),
     ("CREATE UNIQUE INDEX i ON t (a)", [("create_index", "db", "t")]),
-    ("CREATE OR REPLACE INDEX IF NOT EXISTS i ON x.t (a)", [("create_index", "x", "t")]),
+    ("CREATE OR REPLACE INDEX IF NOT EXISTS i ON x.t (a)", [("drop_index", "x", "t")]),
     ("DROP INDEX `PRIMARY` ON t", [("drop_index", "db", "t")]),
     ("CREATE DATABASE IF NOT EXISTS x CHARACTER SET utf8mb4", [("create_database", "x", None)]),
     ("DROP SCHEMA `a-b`", [("drop_database", "a-b", None)]),

@@ -15,9 +15,9 @@ def at(offset):
     return Position(1, "binlog.000001", offset)
 
 
-def table(*columns, name="t", key=("id",), charset="latin1", origin=Origin.INFORMATION_SCHEMA):
+def table(*columns, name="t", key=("id",), charset="latin1", origin=Origin.INFORMATION_SCHEMA, unique=""):
     found = tuple(column if isinstance(column, Column) else Column(column, "int") for column in columns)
-    return TrackedTable(TableSchema("db", name, found, key), charset, origin)
+    return TrackedTable(TableSchema("db", name, found, key, unique), charset, origin)
 
 
 def structures(*tables, **charsets):
@@ -92,10 +92,76 @@ def test_it_overrides_structures_derived_from_statements():
 
 def test_a_unique_index_as_key_is_not_a_surprise():
     """No statement determines that a unique index serves as a key: the table remains without one."""
-    made = plan(structures(table("id", key=())), [], catalog(table("id", key=("id",)), keyed=()))
+    by_index = table("id", key=("id",), unique="u")
+    made = plan(structures(table("id", key=())), [], catalog(by_index, keyed=()))
     assert made.changes == ()
     made = plan(structures(table("id", key=())), [], catalog(table("id", key=("id",))))
     assert made.after.tables[T].schema.primary_key == ("id",)
+    # The primary key is gone without a statement.
+    made = plan(structures(table("id", "a", key=("a",))), [], catalog(by_index, keyed=()))
+    assert [(change.surprise, change.structure) for change in made.changes] == [(True, by_index.schema)]
+
+
+NOT_NULL = Column("id", "int", nullable=False)
+LOSES_KEY = [
+    "ALTER TABLE t DROP INDEX u, ADD UNIQUE u2 (id, a)",
+    "ALTER TABLE t DROP KEY IF EXISTS `U`",
+    "ALTER TABLE t DROP CONSTRAINT u",
+    "DROP INDEX u ON db.t",
+    "DROP INDEX IF EXISTS U ON t",
+    "CREATE OR REPLACE UNIQUE INDEX u ON t (id, a)",
+    "ALTER TABLE t MODIFY ID INT NULL",
+    "ALTER TABLE t CHANGE id n INT",
+    "ALTER TABLE t DROP id, ADD id INT",
+]
+
+
+@pytest.mark.parametrize("sql", LOSES_KEY)
+def test_a_key_that_is_a_unique_index_may_be_dropped(sql):
+    """Which index is the key now is not in the log: the table's structure is unknown until information_schema is certain."""
+    known = structures(table(NOT_NULL, "a", unique="u"))
+    made = plan(known, [(20, sql)])
+    assert [(change.position, change.tracked, change.lost) for change in made.changes] == [(at(20), None, True)]
+    present = table(NOT_NULL, "a", key=("id", "a"), unique="u")
+    assert plan(known, [(20, sql)], catalog(present, keyed=())).after.tables[T] == present
+    again = plan(known, [(20, sql), (30, "ALTER TABLE t ADD c INT")], catalog(present, keyed=()))
+    assert changes_of(again) == [(20, None), (30, ["id", "a"])]
+
+
+@pytest.mark.parametrize("sql", LOSES_KEY)
+def test_a_primary_key_stays_if_another_index_is_dropped(sql):
+    """So do the key and the structure of a table without a key."""
+    for known in (table(NOT_NULL, "a"), table(NOT_NULL, "a", key=())):
+        after = plan(structures(known), [(20, sql)]).after.tables[T].schema
+        assert len(after.primary_key) == len(known.schema.primary_key)
+        assert not after.unique_key
+
+
+@pytest.mark.parametrize(
+    ("sql", "name", "key", "unique"),
+    [
+        ("ALTER TABLE t ADD b INT, ADD INDEX (a)", "t", ("id",), "u"),
+        ("ALTER TABLE t MODIFY id BIGINT NOT NULL, MODIFY a INT NULL", "t", ("id",), "u"),
+        ("ALTER TABLE t CHANGE id n INT NOT NULL", "t", ("n",), "u"),
+        ("ALTER TABLE t DROP INDEX u, ADD PRIMARY KEY (a)", "t", ("a",), ""),
+        ("ALTER TABLE t DROP INDEX u, MODIFY a INT PRIMARY KEY", "t", ("a",), ""),
+        ("ALTER TABLE t DROP id", "t", (), ""),
+        ("ALTER TABLE t DROP id, ADD id INT NOT NULL", "t", ("id",), "u"),
+        ("ALTER TABLE t RENAME TO v", "v", ("id",), "u"),
+        ("ALTER TABLE t RENAME INDEX U TO w, DROP INDEX i", "t", ("id",), "w"),
+        ("ALTER TABLE t RENAME KEY i TO w", "t", ("id",), "u"),
+        ("ALTER TABLE t DROP INDEX i, DROP KEY w, DROP CONSTRAINT c", "t", ("id",), "u"),
+        ("DROP INDEX i ON t", "t", ("id",), "u"),
+        ("CREATE OR REPLACE INDEX i ON t (a)", "t", ("id",), "u"),
+        ("CREATE UNIQUE INDEX u ON other (a)", "t", ("id",), "u"),
+        ("CREATE TABLE v LIKE t", "v", ("id",), "u"),
+        ("ALTER TABLE t DROP INDEX u, RENAME TO v", "v", None, None),
+    ],
+)
+def test_a_key_that_is_a_unique_index_is_followed(sql, name, key, unique):
+    """Until it is dropped or a primary key replaces it."""
+    found = plan(structures(table(NOT_NULL, "a", unique="u")), [(20, sql)]).after.tables.get(("db", name))
+    assert (found and (found.schema.primary_key, found.schema.unique_key)) == (None if key is None else (key, unique))
 
 
 def test_an_operators_structure_is_kept_until_a_statement():
