@@ -152,6 +152,9 @@ def _overlap_until(state: TableState, landed: LandedRange) -> Position | None:
 
 
 def _read_at(state: TableState, landed: LandedRange) -> Position | None:
-    """Where a table's log continues after an exact snapshot, if the range belongs to that log."""
+    """Where a table's log continues after an exact snapshot, if the range belongs to that log.
+
+    A range that begins before has rows of the snapshot itself.
+    """
     position = state.read_at
-    return position if position is not None and landed.end.epoch >= position.epoch else None
+    return position if position is not None and landed.begin.epoch >= position.epoch else None

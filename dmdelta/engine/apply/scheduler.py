@@ -18,7 +18,14 @@ from dmdelta.engine.apply.progress import AppliedRange, OpenRanges
 from dmdelta.engine.apply.ready import ready_turns
 from dmdelta.engine.apply.table_state import LEFT_OUT, Phase, TableError, TableState, TableStates
 from dmdelta.engine.apply.turn_apply import Turn, apply_turn
-from dmdelta.engine.apply.turns import PendingRange, join_pending, plan_cost, plan_joined, plan_next_turn
+from dmdelta.engine.apply.turns import (
+    PendingRange,
+    join_pending,
+    plan_cost,
+    plan_joined,
+    plan_missed,
+    plan_next_turn,
+)
 from dmdelta.engine.apply.writer import TableApply, point_of
 from dmdelta.engine.control.cancellation import StopRequest
 from dmdelta.errors import QualityError, SchemaError
@@ -47,12 +54,13 @@ class TableScheduler:
 
     Attributes:
         landed: bronze's newest batch when the run started; None if nothing had landed.
+        _handed: what was handed over in this run, as one range for each epoch.
     """
 
     spark: SparkSession
     tables: TableApply
     landed: LandedRange | None = None
-    _last: LandedRange | None = None
+    _handed: list[LandedRange] = field(default_factory=list)
     _open: OpenRanges = field(default_factory=OpenRanges)
     _changed: threading.Condition = field(default_factory=threading.Condition)
     _running: list[Turn] = field(default_factory=list)
@@ -73,7 +81,7 @@ class TableScheduler:
     @property
     def reached(self) -> Position | None:
         """The end of the last range that was handed over in this run; None before the first."""
-        return self._last.end if self._last else None
+        return self._handed[-1].end if self._handed else None
 
     @property
     def is_idle(self) -> bool:
@@ -133,7 +141,10 @@ class TableScheduler:
                 if state.phase is Phase.FOLLOWING:
                     following.append(table.name)
             self._open.add(landed, following, tables=len(wanted), ddl=any(table.ddl for table in wanted))
-            self._last = landed
+            if self._handed and self._handed[-1].end.epoch == landed.end.epoch:
+                self._handed[-1] = self._handed[-1].join(landed)
+            else:
+                self._handed.append(landed)
         self._start_turns()
 
     def take_applied(self) -> list[AppliedRange]:
@@ -230,18 +241,17 @@ class TableScheduler:
         self._open.leave_out(state.name)
 
     def _add_missed(self, state: TableState, begin: Position) -> None:
-        """Give a resumed table one pending range: from `begin` to the end of the last range that was handed over."""
-        last = self._last
-        if last is None:  # all ranges are still to come; the turn only reads the table's position, and reloads it
-            last = self.landed or LandedRange(0, begin, begin, parse_gtid_set("", self.context.flavor))
-            last = replace(last, end=begin)
-        # What the table may already have follows from its own commits.
-        missed = replace(last, begin=begin, end=max(begin, last.end), safe_until=None)
+        """Give a resumed table what it misses: from `begin` to the end of the last range that was handed over."""
+        handed = self._handed
+        if not handed:  # all ranges are still to come; the turn only reads the table's position, and reloads it
+            handed = [self.landed or LandedRange(0, begin, begin, parse_gtid_set("", self.context.flavor))]
+            handed = [replace(handed[0], end=begin)]
+        missed = plan_missed(handed, begin)
         if self.context.table(state.name).merged:
-            state.resync_until = missed.end  # in safe mode, as DM's re-sync of a shard
+            state.resync_until = missed[-1].end  # in safe mode, as DM's re-sync of a shard
         state.pending.clear()
-        state.pending.append(PendingRange(missed, None, time.monotonic()))
-        state.behind_until = missed.end
+        state.pending.extend(PendingRange(each, None, time.monotonic()) for each in missed)
+        state.behind_until = missed[-1].end
 
     def _start_turns(self) -> None:
         """Start the next turns, as many as there are free writers."""

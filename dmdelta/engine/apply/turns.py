@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from dmdelta.bronze.progress import LandedRange
 from dmdelta.engine.ingest.queue import can_join
 from dmdelta.engine.telemetry.counters import smoothed
+from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
 from dmdelta.silver.schema.range_profile import TableEvents
 
@@ -98,6 +99,19 @@ def plan_joined(pending: Iterable[PendingRange], max_bytes: int) -> int:
             break
         joined, count = joined.join(following.landed), count + 1
     return count
+
+
+def plan_missed(handed: Sequence[LandedRange], begin: Position) -> list[LandedRange]:
+    """What a table misses from `begin` on: one range for each epoch, at least one, which is empty if it misses nothing.
+
+    A range across an epoch would contain rows of a snapshot and the log that overlaps it, which follow different rules.
+
+    Args:
+        handed: what was handed over, as one range for each epoch, in log order; at least one.
+    """
+    first, *later = [landed for landed in handed if landed.end > begin] or [replace(handed[-1], end=begin)]
+    # What the table may already have of the first one follows from its own commits.
+    return [replace(first, begin=begin, safe_until=None), *later]
 
 
 def join_pending(parts: Sequence[PendingRange]) -> PendingRange:

@@ -1,10 +1,17 @@
-"""How the commits of a request are numbered."""
+"""Where a request begins, and how its commits are numbered."""
+
+from datetime import timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dmdelta.engine.apply.requests import plan_version
+from dmdelta.bronze.progress import LandedRange
+from dmdelta.checkpoint import Points, RestartPlan, SafeModePolicy, SourceEvidence
+from dmdelta.checkpoint.restart_plan import Branch
+from dmdelta.engine.apply.requests import RangeRequests, plan_version
+from dmdelta.model.gtid import parse_gtid_set
+from dmdelta.model.position import Position
 
 LAST = 0xFFFF
 
@@ -51,3 +58,27 @@ def test_versions_grow_whatever_is_joined_and_killed(turns):
             position += joined
             last_batch = max(last_batch, newest >> 16)
             assert last_batch >= position
+
+
+def log_at(offset, epoch=2):
+    return Position(epoch, "binlog.000001", offset)
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "planned"),
+    [
+        (Position.of_chunk(1, 3), Position.of_chunk(1, 5), Position.of_chunk(1, 3)),
+        (Position.of_chunk(1, 3), log_at(900), Position.of_chunk(1, 3)),
+        (log_at(100), log_at(900), log_at(500)),
+        (log_at(600), log_at(900), log_at(600)),
+        (log_at(100, epoch=3), log_at(900, epoch=3), log_at(100, epoch=3)),
+    ],
+)
+def test_an_exact_snapshot_replaces_the_log_before_it_but_not_its_own_rows(begin, end, planned):
+    """Its rows are in the epoch before the log."""
+    evidence = SourceEvidence(None, None)
+    requests = RangeRequests(None, Points("s"), evidence, SafeModePolicy(False, timedelta(0)))
+    state, landed = requests.states.of(("shop", "t")), LandedRange(9, begin, end, parse_gtid_set("", "mysql"))
+    state.plan = RestartPlan(Position.of_chunk(1, 1), Branch.HISTORY, "")
+    requests.states.read_exactly({state.name: log_at(500)})
+    assert requests.begin(None, state.name, landed) == planned

@@ -344,6 +344,27 @@ def test_a_waiting_shard_resumes_at_its_statement(source):
     assert source.tables.of("a") == [(100, 200), (200, 300)]
 
 
+def test_a_shard_that_waits_during_the_full_load_resumes_with_a_range_of_each_epoch(source):
+    """The rows that the load read, then the log: each with the number of its own last batch."""
+    load = [Position.of_chunk(1, number) for number in (1, 2, 3)]
+    log = [Position(2, "binlog.000001", offset) for offset in (100, 200)]
+    gtids = parse_gtid_set("", "mysql")
+    ranges = [LandedRange(1, *load[:2], gtids), LandedRange(2, *load[1:], gtids), LandedRange(4, *log, gtids)]
+    source.tables.waits["part_1"] = SimpleNamespace(position=load[0])
+    with source.writing():
+        for each in ranges:
+            source.events[each.begin] = [TableEvents("shop", "part_1", {Op.INSERT: 1}, each.begin, each.begin)]
+            source.scheduler.hand_over(each)
+            source.wait_idle()
+        source.released = {name_of("part_1"): load[0]}
+        source.scheduler.resume_released()
+        source.wait_idle()
+    part = ("part_1",)
+    assert source.tables.applied[1:] == [(part, load[0], load[2], 2), (part, *log, 4)]
+    assert source.tables.states.of(name_of("part_1")).resync_until == log[1]
+    assert source.tables.states.held == set()
+
+
 def test_another_error_ends_the_turns_after_the_running_ones(source):
     source.tables.failures["a"] = LakehouseError("the storage is full", hint="free space")
     source.tables.hold("b")

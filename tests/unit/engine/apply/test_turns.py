@@ -1,5 +1,7 @@
 """What a turn covers, and which table has the next one."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +15,7 @@ from dmdelta.engine.apply.turns import (
     join_pending,
     plan_cost,
     plan_joined,
+    plan_missed,
     plan_next_turn,
 )
 from dmdelta.model.change import Op
@@ -61,6 +64,20 @@ def test_a_turn_ends_before_a_rename_and_another_epoch():
     snapshot = PendingRange(landed(1, Position.of_chunk(1, 1), Position.of_chunk(1, 3)), None, 0.0)
     log = PendingRange(landed(2, at(4, epoch=2), at(100, epoch=2)), None, 0.0)
     assert plan_joined([snapshot, log], 1 << 40) == 1
+
+
+def test_a_held_table_misses_one_range_of_each_epoch():
+    """The rows of a snapshot and the log that overlaps it are not in one range; the first range says nothing about it."""
+    snapshot = LandedRange(3, at(0, epoch=1), at(300, epoch=1), NO_GTIDS)
+    log = LandedRange(7, at(500, epoch=2), at(700, epoch=2), NO_GTIDS, at(600, epoch=2))
+    assert plan_missed([snapshot, log], at(200, epoch=1)) == [replace(snapshot, begin=at(200, epoch=1)), log]
+    assert plan_missed([snapshot, log], at(510, epoch=2)) == [replace(log, begin=at(510, epoch=2), safe_until=None)]
+
+
+@pytest.mark.parametrize("begin", [at(700, epoch=2), at(900, epoch=2)])
+def test_a_held_table_that_misses_nothing_has_an_empty_range(begin):
+    log = LandedRange(7, at(500, epoch=2), at(700, epoch=2), NO_GTIDS)
+    assert plan_missed([log], begin) == [replace(log, begin=begin, end=begin)]
 
 
 def test_joined_ranges_have_the_number_and_the_end_of_the_newest():
