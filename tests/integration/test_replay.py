@@ -4,6 +4,7 @@ import json
 import random
 import re
 from collections import Counter
+from contextlib import contextmanager
 from datetime import timezone
 
 import pytest
@@ -12,7 +13,9 @@ from dmdelta.bronze.progress import newest_landed
 from dmdelta.changelog.context import SourceContext
 from dmdelta.changelog.ranges import within
 from dmdelta.cli.main import execute
+from dmdelta.engine.control.exclusive import exclusive_access
 from dmdelta.engine.history.positions import LandedPositions, Side, find_place
+from dmdelta.engine.replay import table as replay_module
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.rules import SourceRules
 from tests.support.check import assert_silver_equals_source
@@ -180,6 +183,35 @@ def test_silver_is_rebuilt_from_bronze(shop, spark, capsys):
     assert [line["table"] for line in done] == [f"{task.database}.{table}" for table in TABLES]
     assert {table: contents(spark, task, table) for table in TABLES} == before
     write_steps(task.server, task.database, 10, lane=21, keyless=True)
+    task.catch_up()
+    assert_silver_equals_source(spark, task)
+
+
+def test_a_rebuild_starts_over_if_the_table_is_read_again_meanwhile(mysql80, spark, tmp_path, capsys, monkeypatch):
+    """The log lacks a change of the source, so only the rows of the new snapshot equal it."""
+    task = Task(tmp_path, mysql80, mysql80.fresh_database("replay"), mode="all", tables=["t"])
+    mysql80.execute(
+        "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20))",
+        "INSERT INTO t VALUES (1,'one'),(2,'two'),(3,'three')",
+        database=task.database,
+    )
+    task.catch_up()
+
+    @contextmanager
+    def after_a_snapshot(spec):
+        unlogged = "SET sql_log_bin = 0", "UPDATE t SET v = 'zwei' WHERE id = 2", "DELETE FROM t WHERE id = 3"
+        mysql80.execute(*unlogged, database=task.database)
+        with task.environment():
+            assert execute(["snapshot", str(task.spec), f"--table={task.database}.t"]) == 0
+        capsys.readouterr()
+        task.catch_up()
+        with exclusive_access(spec) as access:
+            yield access
+
+    monkeypatch.setattr(replay_module, "exclusive_access", after_a_snapshot)
+    (done,) = replay(task, capsys, f"--table={task.database}.t", "--rebuild")
+    assert done["rows"] == 2
+    mysql80.execute("INSERT INTO t VALUES (4,'four')", database=task.database)
     task.catch_up()
     assert_silver_equals_source(spark, task)
 

@@ -64,8 +64,9 @@ class TableScratch:
         Args:
             use: part of the table's name. A scratch table that silver is written from is used by one process only,
                 while the task is paused.
-            what: identifies the replay, besides the begin of its history: the same replay resumes where it was killed.
-                It starts over if rows are guarded, because their quarantine has no position.
+            what: identifies the replay, besides the table and the position where its history begins: the same replay
+                resumes where it was killed. It starts over if rows are guarded, because their quarantine has no
+                position.
 
         Raises:
             LakehouseError: the quarantine cannot be emptied.
@@ -84,8 +85,8 @@ class TableScratch:
         self, past: Sequence[ReplayRange], to: Route, lakehouse: Lakehouse, purpose: str = ""
     ) -> ApplyRequest:
         """A request to write any table; constant columns that the table's own route extracts are kept."""
-        first = past[0].begin
-        what = f"{self.context.task} {self.context.source_id} {self.shown} {to.name} {first} {purpose}"
+        first, named = past[0].begin, ".".join(past[0].table or self.name)
+        what = f"{self.context.task} {self.context.source_id} {self.shown} {to.name} {named} {first} {purpose}"
         request = self.own_request(first, past[-1].end)
         run = hashlib.sha256(what.encode()).hexdigest()[:32]
         replayed = replay_request(replace(request, context=replace(request.context, lakehouse=lakehouse, run=run)), to)

@@ -14,7 +14,7 @@ from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.silver.apply.quarantine import Quarantine, without_quarantined
 from dmdelta.silver.apply.request import ApplyRequest
 from dmdelta.silver.apply.silver_context import SilverContext
-from dmdelta.silver.history.lineage import ReplayRange
+from dmdelta.silver.history.lineage import ReplayRange, begins_as
 from dmdelta.silver.history.range_changes import schema_at_end
 from dmdelta.silver.history.repair import rows_at, table_version_at
 from dmdelta.silver.schema.evolution import older_than
@@ -208,7 +208,7 @@ class ReplayedHistory:
             schema = table_past.schema_before(request.begin)
         except QualityError as error:
             return EarlierState(None, error.message)
-        if (earlier[0].begin, earlier[0].table) != (past[0].begin, past[0].table):
+        if not begins_as(earlier, past):
             return EarlierState(None, "the history of the table restarts in the range")
         scratch.build(building, earlier)
         held = shape_of(self.task.spark, request.target, schema)

@@ -27,7 +27,7 @@ from dmdelta.silver.apply.quarantine import Quarantine, without_quarantined
 from dmdelta.silver.apply.request import ApplyRequest, tag_of
 from dmdelta.silver.apply.silver_context import SilverContext
 from dmdelta.silver.history.deletions import deleted_keys
-from dmdelta.silver.history.lineage import ReplayRange
+from dmdelta.silver.history.lineage import ReplayRange, begins_as
 from dmdelta.silver.history.repair import (
     TableVersion,
     swap,
@@ -142,9 +142,12 @@ class TableReplay:
         failing = self._evaluate_table(request, past[0].begin, at)
         with exclusive_access(self.task.spec):
             now = table_version(spark, target).position
-            past = self.past.until(now)
+            before, past = past, self.past.until(now)
+            restarted = not begins_as(past, before)
+            if restarted:  # a snapshot or a RENAME replaced the rows meanwhile
+                rows, request = 0, self.scratch.request(past, "rebuild", "")
             rows += self.scratch.build(request, past)
-            if now != at:
+            if restarted or now != at:
                 failing = self._evaluate_table(request, past[0].begin, now)
             schema = self.past.schema_before(now)
             built, seen = self.scratch.rows(request, shape_of(spark, target, schema)), target.silver_schema(schema)

@@ -169,6 +169,14 @@ def plan_past(
     return tuple(stretch for stretch in stretches if stretch.begin < stretch.end)
 
 
+def begins_as(past: Sequence[ReplayRange], other: Sequence[ReplayRange]) -> bool:
+    """Whether two histories of a table begin alike, so that a replay of the one can be continued with the other.
+
+    They do not if an ad-hoc snapshot, or a RENAME that gave the table other rows, is between their ends.
+    """
+    return (past[0].begin, past[0].table) == (other[0].begin, other[0].table)
+
+
 def _split(files: Sequence[FileRows], whole: ReplayRange, rows: int) -> Iterator[ReplayRange]:
     """Split a range at file boundaries into parts of approximately `rows` rows."""
     begin, pending = whole.begin, 0

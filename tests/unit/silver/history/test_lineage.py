@@ -1,12 +1,13 @@
 """The replay ranges that rebuild a table."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
 from dmdelta.errors import QualityError
 from dmdelta.model.position import Position
-from dmdelta.silver.history.lineage import Beginnings, FileRows, ReplayRange, Reread, plan_past
+from dmdelta.silver.history.lineage import Beginnings, FileRows, ReplayRange, Reread, begins_as, plan_past
 
 
 def log(number, offset=4, epoch=2):
@@ -104,3 +105,19 @@ def test_the_log_after_an_ad_hoc_snapshot_is_replayed_without_rows_of_the_table(
         ReplayRange(chunk(1, -1), chunk(2, -1)),
         ReplayRange(log(7, 300), to, again=True),
     )
+
+
+@pytest.mark.parametrize(
+    ("rereads", "table", "alike"),
+    [
+        ([], "t", True),
+        ([Reread(-1, log(9, 100), log(9, 150))], "t", False),
+        ([], "other", False),
+    ],
+)
+def test_a_replay_continues_only_a_history_that_begins_alike(rereads, table, alike):
+    """A snapshot of the table, or rows of another table, start it anew; more log does not."""
+    files = [FileRows(chunk(1, -1), 3, reads=1), *LOADED] if rereads else LOADED
+    before = [replace(part, table=("shop", "t")) for part in plan_past(LOADED, log(9, 50), READ)]
+    later = plan_past(files, log(9, 400), replace(READ, rereads=rereads))
+    assert begins_as([replace(part, table=("shop", table)) for part in later], before) is alike
