@@ -73,6 +73,26 @@ ALTER_EVENTS = (
 )
 """More specific names than those of DM's parser."""
 
+COLUMN_EVENTS = (
+    "create table",
+    "alter table",
+    "value range decrease",
+    "precision decrease",
+    "modify column",
+    "rename column",
+    "modify default value",
+    "modify constraint",
+    "modify columns order",
+    "modify charset",
+    "modify collation",
+    "remove auto increment",
+    "rename table",
+    "add column",
+    "modify table charset and collate",
+    "multi schema change",
+)
+"""Statements that may give a table a column, or a column another name or type."""
+
 INCOMPATIBLE_DDL = "incompatible ddl changes"
 GROUPS = ("all", "all dml", "all ddl", "none", "none dml", "none ddl", INCOMPATIBLE_DDL)
 

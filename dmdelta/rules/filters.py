@@ -50,6 +50,12 @@ class Rule:
             return action
         return Action.DO
 
+    def may_ignore(self, events: Collection[str]) -> bool:
+        """Whether the rule ignores statements with one of these events, for some text of the statement."""
+        if self.action is Action.ERROR:
+            return False
+        return bool(self.sql_pattern) or any(self.verdict(event, "") is Action.IGNORE for event in events)
+
     def _action(self, matched: bool) -> Action | None:  # noqa: FBT001
         if self.action is Action.DO:
             return None if matched else Action.IGNORE
@@ -88,6 +94,10 @@ class EventFilter:
         named: Collection[str | None] = events or (None,)
         decided = {_strongest([rule.verdict(event, sql) for rule in rules]) for event in named}
         return decided.pop() if len(decided) == 1 else Action.ERROR
+
+    def may_ignore(self, schema: str, table: str, events: Collection[str]) -> bool:
+        """Whether a rule ignores statements on a table with one of these events, for some text of the statement."""
+        return any(rule.may_ignore(events) for rule in self._of(schema, table))
 
     def _of(self, schema: str, table: str) -> list[Rule]:
         return [rule for rule in self.rules if self._fits(rule, schema, table)]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dmdelta.model.events import RowEvent
+from dmdelta.model.events import COLUMN_EVENTS, RowEvent
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
 from dmdelta.rules.block_allow_list import BlockAllowList
@@ -87,6 +87,14 @@ class SourceRules:
     def leave_statements_out(self) -> bool:
         """Whether some statements may not reach silver, so that it can differ from the source."""
         return bool(self.events.rules or self.operators)
+
+    def ignores_columns(self, table: TableName) -> bool:
+        """Whether a filter may ignore a statement that gives a table a column, or a column another name or type."""
+        return self.events.may_ignore(*table, COLUMN_EVENTS)
+
+    def leaves_columns_out(self, table: TableName) -> bool:
+        """Whether silver can lack columns of a table because of a filter, or of an override, of whichever table."""
+        return bool(self.operators) or self.ignores_columns(table)
 
 
 NO_RULES = SourceRules()

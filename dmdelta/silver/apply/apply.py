@@ -21,7 +21,7 @@ from dmdelta.silver.apply.key_conflicts import check_key_clashes
 from dmdelta.silver.apply.renames import plan_renamings, rename_tables
 from dmdelta.silver.apply.request import ApplyRequest, ApplyResult, RowsPath
 from dmdelta.silver.apply.row_filters import may_repeat, plan_counting
-from dmdelta.silver.apply.shard_ddl import join_shard
+from dmdelta.silver.apply.shard_ddl import join_if_new
 from dmdelta.silver.rows.batch import Batch
 from dmdelta.silver.rows.commits import commits_of, facts_of, run_step
 from dmdelta.silver.schema.lookup import structure_at
@@ -99,7 +99,7 @@ def apply_table(spark: SparkSession, request: ApplyRequest) -> ApplyResult:
     log = work.log(events.structure)
     known = request.known or _look_up(work, events)
     pieces = plan_schema_ranges(log, known, begin, end)
-    unseen = request.known is None and not request.context.rules.leave_statements_out
+    unseen = request.known is None and (request.target.merged or not request.context.rules.leave_statements_out)
     for piece in pieces:
         inside = known_inside(piece, pieces, events)
         if inside is None:
@@ -128,7 +128,7 @@ def apply_table(spark: SparkSession, request: ApplyRequest) -> ApplyResult:
 def _ensure_structure(work: ApplyContext, schema: TableSchema, at: Position) -> Waiting | None:
     """Check that silver has a structure. A merged table is altered to it; returns the statement if the shard waits."""
     if work.request.target.merged:
-        return join_shard(work, schema, at)
+        return join_if_new(work, schema, at)
     if not work.empty:
         assert_shape(work.spark, work.request.target, schema)
     return None

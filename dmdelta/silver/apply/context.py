@@ -43,6 +43,7 @@ class ApplyContext:
         ddl_applied_to: the statements up to this position are applied; None: none of the range.
         empty: this call created the table, and it has no rows.
         began_after: the table's Delta version after its newest own commit before the call; None: unknown.
+        began_with: the tag of that commit; None: there is none, or it was not looked up.
         existing: the columns of a merged table; None if they have to be looked up.
     """
 
@@ -59,6 +60,7 @@ class ApplyContext:
     existing: Columns | None = None
     commit: OwnCommit | None = None
     began_after: int | None = None
+    began_with: CommitTag | None = None
     path: RowsPath | None = None
 
     @property
@@ -85,10 +87,11 @@ class ApplyContext:
         Raises:
             SchemaError: silver lacks a key column, or a column has another type.
         """
-        target, leaves_out = self.request.target, self.request.context.rules.leave_statements_out
+        target, rules = self.request.target, self.request.context.rules
         if target.merged:
+            leaves_out = rules.leaves_columns_out(self.request.name)
             return seen_among(target, schema, self.columns(), missing_too=leaves_out)
-        return seen_by(self.spark, target, schema) if leaves_out else target.silver_schema(schema)
+        return seen_by(self.spark, target, schema) if rules.leave_statements_out else target.silver_schema(schema)
 
     def columns(self) -> Columns:
         """The columns of a merged table. Cached between changes, which is safe because shards write it in turns.
@@ -157,6 +160,7 @@ def open_context(spark: SparkSession, request: ApplyRequest) -> ApplyContext:
     resumed = applied is not None and applied >> STEP_BITS == request.batch
     first = (applied & LAST_STEP) + 1 if resumed and applied is not None else 0
     work = ApplyContext(spark, request, condition, count(first), request.ddl_applied_to, began_after=after)
+    work.began_with = newest.tag if newest is not None else None
     if newest is not None and newest.tag.rest is not None:
         work.ddl_applied_to = max(newest.tag.end, request.ddl_applied_to or newest.tag.end)
         if newest.tag.rest:

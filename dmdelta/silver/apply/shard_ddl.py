@@ -11,9 +11,44 @@ from dmdelta.sharding import Action, Columns, Waiting, joining, operations
 from dmdelta.silver.apply.context import ApplyContext
 from dmdelta.silver.apply.shard_columns import ShardChange, own_older
 from dmdelta.silver.apply.shard_merge import plan_leaving_out, plan_shard_change
+from dmdelta.silver.schema.lookup import is_overridden
 from dmdelta.silver.schema.schema_ranges import SchemaRange, refusal
 
 log = get_logger(__name__)
+
+
+def join_if_new(work: ApplyContext, schema: TableSchema, at: Position) -> Waiting | None:
+    """As `join_shard`, unless the shard has joined before and statements on it may have been ignored since.
+
+    It lacks only columns of such statements then, which joining would add.
+    """
+    if not lacks_ignored(work, at):
+        return join_shard(work, schema, at)
+    target = work.request.target
+    work.request.context.shards.set_schema(target.route.name, target.shard, schema)
+    return None
+
+
+def lacks_ignored(work: ApplyContext, at: Position) -> bool:
+    """Whether the merged table can lack columns of a shard because it has joined, and ignored statements since.
+
+    Raises:
+        LakehouseError: bronze or the merged table cannot be read.
+    """
+    request = work.request
+    rules, name = request.context.rules, request.name
+    if not rules.leaves_columns_out(name) or not _has_joined(work):
+        return False
+    return rules.ignores_columns(name) or is_overridden(work.spark, request.context, name, at)
+
+
+def _has_joined(work: ApplyContext) -> bool:
+    """Whether the shard has a commit of its own, except those of a join that a crash interrupted."""
+    tag = work.began_with
+    if tag is None:
+        return False
+    may_be_joining = tag.begin == tag.end and tag.rest is None and not tag.again
+    return not may_be_joining or _has_rows(work)
 
 
 def join_shard(work: ApplyContext, schema: TableSchema, at: Position) -> Waiting | None:
@@ -27,9 +62,6 @@ def join_shard(work: ApplyContext, schema: TableSchema, at: Position) -> Waiting
         Fenced, CommitConflict, LakehouseError: as `dmdelta.lakehouse.commits`.
     """
     existing = work.columns()
-    if work.request.context.rules.leave_statements_out:
-        work.request.context.shards.set_schema(work.request.target.route.name, work.request.target.shard, schema)
-        return None
     return _decide(work, Waiting(at, "", joining(schema, existing)), existing, ())
 
 

@@ -16,7 +16,7 @@ from dmdelta.silver.apply.context import ApplyContext
 from dmdelta.silver.apply.gate import check_reload
 from dmdelta.silver.apply.request import STEP_BITS, ApplyRequest
 from dmdelta.silver.apply.row_checks import no_checks
-from dmdelta.silver.apply.shard_ddl import join_shard
+from dmdelta.silver.apply.shard_ddl import join_shard, lacks_ignored
 from dmdelta.silver.apply.shard_merge import seen_among
 from dmdelta.silver.apply.silver_context import SilverContext
 from dmdelta.silver.table.state import silver_position
@@ -80,8 +80,7 @@ def reload_table(spark: SparkSession, request: ReloadRequest) -> Reloaded:
     open_silver(spark, target, schema)
     # A merged table keeps its columns, because other shards use them.
     same = target.merged or has_shape(spark, target, schema)
-    if target.merged:
-        _join(spark, request)
+    leaves_out = target.merged and _join(spark, request)
     newest = silver_position(spark, target)
     with wrapped(bronze, "reading"):
         rows = spark.sql(
@@ -99,7 +98,7 @@ def reload_table(spark: SparkSession, request: ReloadRequest) -> Reloaded:
         safe_until=request.safe_until,
     )
     seen = (
-        seen_among(target, schema, merged_table_columns(spark, target))
+        seen_among(target, schema, merged_table_columns(spark, target), missing_too=leaves_out)
         if target.merged
         else target.silver_schema(schema)
     )
@@ -110,8 +109,12 @@ def reload_table(spark: SparkSession, request: ReloadRequest) -> Reloaded:
     return Reloaded(commit, guarded.evaluated, guarded.failures)
 
 
-def _join(spark: SparkSession, request: ReloadRequest) -> None:
-    """Alter a merged table so that it can hold the rows of the shard."""
+def _join(spark: SparkSession, request: ReloadRequest) -> bool:
+    """Alter a merged table so that it can hold the rows of the shard.
+
+    Returns:
+        Whether it lacks columns instead, because statements on the shard were ignored since it joined: it remains so.
+    """
     target, newest = request.target, silver_position(spark, request.target)
     changing = ApplyRequest(
         context=replace(request.context, checks=no_checks),
@@ -121,11 +124,15 @@ def _join(spark: SparkSession, request: ReloadRequest) -> None:
         end=request.resume_position,
         batch=(newest.tag.version >> STEP_BITS) + 1 if newest else 0,
     )
-    waits = join_shard(
-        ApplyContext(spark, changing, Condition.PRESENT, count()), request.schema, request.resume_position
-    )
+    began_with = newest.tag if newest is not None else None
+    work = ApplyContext(spark, changing, Condition.PRESENT, count(), began_with=began_with)
+    if lacks_ignored(work, request.resume_position):
+        request.context.shards.set_schema(target.route.name, target.shard, request.schema)
+        return True
+    waits = join_shard(work, request.schema, request.resume_position)
     if waits is not None:
         raise SchemaError(
             f"{target.shard} has other columns than the shards in {target.place}",
             hint="ALTER the shards to the same columns, or use shard-mode: optimistic",
         )
+    return False

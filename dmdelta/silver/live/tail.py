@@ -141,14 +141,15 @@ class LiveTail:
         Raises:
             SchemaError: silver lacks a column, or it has another type.
         """
-        target, leaves_out = self.request.target, self.request.context.rules.leave_statements_out
+        target, rules = self.request.target, self.request.context.rules
         types = {field.name: plain_type(field.dataType.simpleString()) for field in rows.schema.fields}
         if target.merged:
             own = {*OWN_COLUMNS, *(column.name for column in target.constants)}
             existing = Columns({name: kind for name, kind in types.items() if name not in own}, self.left_out)
+            leaves_out = rules.leaves_columns_out(self.request.name)
             return seen_among(target, schema, existing, missing_too=leaves_out), ()
         seen = target.silver_schema(schema)
-        if leaves_out:
+        if rules.leave_statements_out:
             seen = replace(seen, columns=tuple(column for column in seen.columns if column.name in types))
         needed = no_rows(self.spark, seen).schema.fields
         wrong = [field.name for field in needed if types.get(field.name) != plain_type(field.dataType.simpleString())]

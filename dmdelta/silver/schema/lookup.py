@@ -6,12 +6,15 @@ from dataclasses import replace
 from pyspark.sql import SparkSession
 
 from dmdelta.changelog.context import SourceContext
+from dmdelta.changelog.ranges import of_source, of_table
 from dmdelta.ddl.tracking.effects import Altered, Created, Origin
+from dmdelta.lakehouse.spark_errors import wrapped
+from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.rules import NO_RULES
 from dmdelta.silver.schema.ddl_effects import TableLog, follow, next_recorded
-from dmdelta.silver.schema.range_profile import StructureEvent, structure_before
+from dmdelta.silver.schema.range_profile import IS_STRUCTURE, StructureEvent, structure_before
 
 
 def structure_at(
@@ -55,6 +58,24 @@ def table_log(
         rules=log.rules,
         shadow=lambda shadow, real, at: _shadow_change(spark, log, shadow, real, at),
     )
+
+
+def is_overridden(spark: SparkSession, log: SourceContext, table: TableName, end: Position) -> bool:
+    """Whether an operator override up to `end` is of a statement on a table, or of one that bronze does not contain.
+
+    Raises:
+        LakehouseError: bronze cannot be read.
+    """
+    positions = [position for position in log.rules.operators if position <= end]
+    if not positions:
+        return False
+    keys = ", ".join(f"({position.epoch}, {position.seq})" for position in positions)
+    query = f"""SELECT epoch, seq, bool_or({IS_STRUCTURE} AND {of_table(*table)}) AS own
+        FROM {log.bronze} WHERE {of_source(log.source_id)} AND (epoch, seq) IN ({keys})
+        AND op <> '{Op.SCHEMA.value}' GROUP BY epoch, seq"""
+    with wrapped(log.bronze, "reading"):
+        own = {(row["epoch"], row["seq"]): bool(row["own"]) for row in spark.sql(query).collect()}
+    return any(own.get(position.key, True) for position in positions)
 
 
 def _shadow_change(

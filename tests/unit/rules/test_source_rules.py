@@ -102,3 +102,31 @@ def test_silver_can_lack_a_statement_by_a_filter_or_an_override():
     assert SourceRules(operators=overrides).leave_statements_out
     assert rules({})[0].leave_statements_out
     assert not SourceRules(events=EventFilter()).leave_statements_out
+
+
+@pytest.mark.parametrize(
+    ("rule", "ignores"),
+    [
+        ({"events": ["add column"]}, True),
+        ({"events": ["all"]}, True),
+        ({"events": ["alter table"]}, True),
+        ({"events": ["incompatible ddl changes"]}, True),
+        ({"sql-pattern": ["^ALTER TABLE"]}, True),
+        ({"events": ["drop table", "truncate table", "drop column", "delete"]}, False),
+        ({"events": ["all dml"]}, False),
+        ({"events": ["add column"], "action": "Error"}, False),
+        ({"events": ["add column"], "table-pattern": "other"}, False),
+        ({"events": ["add column"], "schema-pattern": "other"}, False),
+        ({"events": ["all"], "action": "Do"}, False),
+        ({"events": ["all ddl"], "sql-pattern": ["ADD"], "action": "Do"}, True),
+        ({"events": ["insert"], "action": "Do"}, True),
+    ],
+)
+def test_whether_silver_can_lack_columns_of_a_table_by_a_filter(rule, ignores):
+    """Only one that fits the table and may ignore statements that add or change columns; of overrides, any."""
+    (found,) = rules({}, filters={"r": {"schema-pattern": "shop", "action": "Ignore", **rule}})
+    assert found.ignores_columns(("shop", "t")) is ignores
+    assert found.leaves_columns_out(("shop", "t")) is ignores
+    overrides = {Position(1, "b.000001", 4): Operator(Verb.SKIP)}
+    assert SourceRules(operators=overrides).leaves_columns_out(("shop", "t"))
+    assert not SourceRules(operators=overrides).ignores_columns(("shop", "t"))

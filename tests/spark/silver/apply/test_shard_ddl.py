@@ -1,13 +1,22 @@
 """Routed and merged tables: which shard a row belongs to, in every way in which rows are applied."""
 
+from dataclasses import replace
+
 import pytest
 
 from dmdelta.errors import SchemaError
-from dmdelta.sharding import Coordination
+from dmdelta.model.change import Op
+from dmdelta.model.position import Position
+from dmdelta.model.schema import Column, TableSchema
+from dmdelta.rules import Action, EventFilter
+from dmdelta.rules.filters import Rule
+from dmdelta.rules.operators import Operator, Verb
+from dmdelta.sharding import Coordination, Mode
+from dmdelta.silver.history.reload import ReloadRequest, reload_table
 from dmdelta.silver.rows import strategy
 from dmdelta.silver.rows.strategy import Step
 from tests.support.changelog import SOURCE
-from tests.support.sharded_changelog import EXTRACT, MERGED, ONE, ROUTE, SHARD_1, SHARD_2, TWO, Shards
+from tests.support.sharded_changelog import COLUMNS, EXTRACT, MERGED, ONE, ROUTE, SHARD_1, SHARD_2, TWO, Shards
 
 
 def test_shards_own_their_rows(spark, lakehouse):
@@ -108,6 +117,63 @@ def test_without_a_mode_a_change_stops_the_shard(spark, lakehouse):
     log.ddl("ALTER TABLE items_1 ADD extra INT", ONE)
     with pytest.raises(SchemaError, match="which is merged from several source tables"):
         shards.apply()
+
+
+def _ignored(schema, table):
+    """A filter that ignores new columns of a table."""
+    return EventFilter((Rule("r", schema, table, ("add column",), (), Action.IGNORE),))
+
+
+WIDER = TableSchema(*TWO, (*COLUMNS, Column("w", "int")), ("id",))
+SKIP = Operator(Verb.SKIP)
+UNRELATED = {"events": _ignored("d1", "items_1"), "operators": {Position(1, "binlog.000001", 1000): SKIP}}
+"""The override is of the first event, which is of the first shard."""
+
+
+def _joining(spark, lakehouse, **rules):
+    """A shard that joins with a column that the other one lacks."""
+    shards = Shards(spark, lakehouse, ONE, **rules)
+    shards.options["shards"] = Coordination(Mode.OPTIMISTIC)
+    shards.log.insert({"id": 1, "v": "a"}, ONE)
+    shards.apply()
+    shards.begins[TWO] = shards.log.position
+    shards.log.tell(WIDER)
+    shards.log.insert({"id": 2, "v": "b", "w": 7}, TWO)
+    return shards
+
+
+def test_a_shard_joins_with_all_of_its_columns(spark, lakehouse):
+    """Also if a filter or an operator override ignores statements, of this table or of others."""
+    shards = _joining(spark, lakehouse, events=_ignored("d2", "items_2"), operators=UNRELATED["operators"])
+    shards.apply()
+    assert shards.silver("id", "w") == [(1, None), (2, 7)]
+    shards.log.ddl("ALTER TABLE items_2 ADD x INT", TWO)
+    shards.log.insert({"id": 3, "v": "c", "w": 8, "x": 9}, TWO)
+    shards.apply()
+    shards.log.results.clear()  # as after a start
+    shards.log.insert({"id": 4, "v": "d", "w": 8, "x": 9}, TWO)
+    shards.apply()
+    assert shards.silver("id", "w") == [(1, None), (2, 7), (3, 8), (4, 8)]
+    assert "x" not in spark.table(lakehouse.silver(*MERGED)).columns
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_reloaded_shard_lacks_only_columns_that_its_own_rules_ignore(spark, lakehouse, own):
+    """As the log does; the reload adds others."""
+    shards = _joining(spark, lakehouse, **UNRELATED)
+    shards.apply()
+    skipped = {shards.log.position: SKIP} if own else UNRELATED["operators"]
+    shards.options["rules"] = replace(shards.options["rules"], operators=skipped)
+    if own:
+        shards.log.ddl("ALTER TABLE items_2 ADD x INT", TWO)
+    wider = replace(WIDER, columns=(*WIDER.columns, Column("x", "int")))
+    shards.log.tell(wider)
+    shards.log.change(Op.READ, None, {"id": 5, "v": "e", "w": 6, "x": 7}, TWO)
+    end = shards.log.land()
+    context = shards.log.request(end, end, name=TWO, **shards.options).context
+    reload_table(spark, ReloadRequest(context, wider, 1, end, None))
+    assert shards.silver("id", "w") == [(1, None), (5, 6)]
+    assert ("x" in spark.table(lakehouse.silver(*MERGED)).columns) is not own
 
 
 def test_a_renamed_target_table(spark, lakehouse):
