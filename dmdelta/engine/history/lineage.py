@@ -99,7 +99,8 @@ class NamedPast:
         """The tags of the silver commits that mark the beginning of a log, as far back as the history is kept."""
         target = self.context.table(self.name)
         tags = (commit.tag for commit in own_commits(self.task.spark, target.place, target.app))
-        return [tag for tag in tags if tag.begin == tag.end and tag.end.chunk is None]
+        # The commits of a statement have no range either.
+        return [tag for tag in tags if tag.begin == tag.end and tag.end.chunk is None and tag.rest is None]
 
     def rereads(self, files: Sequence[FileRows]) -> list[Reread]:
         """The ad-hoc snapshots that silver was loaded from."""
@@ -109,18 +110,30 @@ class NamedPast:
             return []
         store = self._store
         applied = {one.epoch: one for one in _applied(store) if one.table == self.name}
+        epochs -= {store.awaited().epoch}
         marks = self._marks() if epochs - applied.keys() else []
-        rereads: list[Reread] = []
-        for epoch in epochs - {store.awaited().epoch}:
+        rereads: list[Reread | None] = []
+        for epoch in epochs:
             log_begin = store.load(epoch, context.flavor).log_begin
             exact = exact_positions(task.spark, task.lakehouse.bronze, context.source_id, (epoch, log_begin.epoch))
-            resume_position = exact.get(self.name, log_begin)
-            if (found := applied.get(epoch)) is not None:
-                rereads.append(Reread(epoch, resume_position, found.safe_until or found.position))
-                continue
-            until = next((tag.safe_until or tag.end for tag in marks if tag.end == resume_position), None)
-            rereads.append(Reread(epoch, resume_position, until))
-        return rereads
+            rereads.append(plan_reread(epoch, exact.get(self.name, log_begin), applied.get(epoch), marks))
+        return [reread for reread in rereads if reread is not None]
+
+
+def plan_reread(
+    epoch: int, resume_position: Position, applied: Reload | None, marks: Sequence[CommitTag]
+) -> Reread | None:
+    """An ad-hoc snapshot of a table; None if silver was not loaded from it: it was abandoned, maybe after some chunks.
+
+    Args:
+        resume_position: the position from which the log is applied after it.
+        applied: the record that silver was loaded from it.
+        marks: silver's commits that mark the beginning of a log: the proof, if the snapshot was applied later.
+    """
+    if applied is not None:
+        return Reread(epoch, resume_position, applied.safe_until or applied.position)
+    mark = next((tag for tag in marks if tag.end == resume_position), None)
+    return Reread(epoch, resume_position, mark.safe_until or mark.end) if mark is not None else None
 
 
 def _applied(store: ChunkStore) -> list[Reload]:
