@@ -13,16 +13,14 @@ from typing import Any
 
 from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
-from dmdelta.checkpoint import StoredPoints
 from dmdelta.engine.task.task import Task
 from dmdelta.errors import ConfigError
 from dmdelta.lakehouse.access.interface import one_of
 from dmdelta.lakehouse.metadata_table import MetadataRow, MetadataTable, TaskMetadata
 from dmdelta.lakehouse.session import clone_session
 from dmdelta.logging import get_logger
-from dmdelta.model.schema import TableName, TableSchema
+from dmdelta.model.schema import TableName
 from dmdelta.sharding import Action, Coordination, Shard, ShardSides, ShownLock
-from dmdelta.silver.apply.silver_context import SilverContext
 
 log = get_logger(__name__)
 POLL_SECONDS = 3.0
@@ -225,20 +223,6 @@ def _open_side(task: Task, side: str, shards: Coordination) -> ShardLocks:
             shards.decide_ahead(target, Action(row["state"]), lock["ready"], lock["ddls"])
     earlier = {key: LockRow.of(row, side) for key, row in waiting.items()}
     return ShardLocks(table, shards, len(task.spec.sources), since, dict.fromkeys(waiting), earlier)
-
-
-def join_known_shards(context: SilverContext, stored: StoredPoints | None, catalog: Sequence[TableSchema]) -> None:
-    """Register the known shards: those with a position in the checkpoint, and those that the source has."""
-    known = {name: point.table_info for name, point in stored.tables.items()} if stored else {}
-    structures = {name: TableSchema.from_json(text) for name, text in known.items() if text}
-    present = {schema.name: schema for schema in catalog}
-    for name in {**structures, **present}:
-        target = context.table(name)
-        if target.merged and context.rules.wanted(*name):
-            shard = Shard(context.source_id, *name)
-            context.shards.set_schema(target.route.name, shard, structures.get(name))
-            if name not in structures:
-                context.shards.expects(target.route.name, shard, present[name])
 
 
 def list_locks(task: Task) -> list[LockRow]:

@@ -24,11 +24,11 @@ from dmdelta.checkpoint import (
     inherited_exit,
 )
 from dmdelta.checkpoint.restart_plan import check_bronze
+from dmdelta.engine.apply.known_shards import join_known_shards
 from dmdelta.engine.apply.loop import ApplyingLoop
 from dmdelta.engine.apply.requests import RangeRequests
 from dmdelta.engine.apply.row_checks import FailureLog, TableChecks
 from dmdelta.engine.apply.scheduler import TableScheduler
-from dmdelta.engine.apply.shard_locks import join_known_shards
 from dmdelta.engine.apply.table_state import Phase
 from dmdelta.engine.apply.writer import TableApply
 from dmdelta.engine.control.cancellation import StopRequest
@@ -122,7 +122,7 @@ def open_pipeline(
         memory=source.memory,
     )
     if shards.mode is not None:
-        join_known_shards(context, stored, relaying.read_catalog())
+        join_known_shards(task.spark, context, stored, relaying.read_catalog())
     shards.begins()
     read_at = exact_positions(task.spark, source.bronze, source_id) if relaying.loads and not load else {}
     requests = RangeRequests(context, points, evidence, task.policy, earlier)
