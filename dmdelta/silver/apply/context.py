@@ -1,7 +1,7 @@
 """The state of one `apply_table` call: what is known about the silver table, and what the call has committed."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -11,6 +11,7 @@ from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.lakehouse.changes import Change
 from dmdelta.lakehouse.commits import CommitTag, OwnCommit, make_change
 from dmdelta.lakehouse.history import own_commits
+from dmdelta.lakehouse.maintenance.positions import REPAIR
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
@@ -172,19 +173,36 @@ def open_context(spark: SparkSession, request: ApplyRequest) -> ApplyContext:
 def finish_statement(spark: SparkSession, target: Target, run: str) -> None:
     """Complete a statement that an earlier run has applied partially to a merged table, for any shard.
 
-    Shards take turns, so the table's newest own commit is that of the statement.
+    Shards take turns, so the newest commit of any shard is that of the statement.
 
     Raises:
         Fenced, CommitConflict, LakehouseError: as `dmdelta.lakehouse.commits`.
     """
-    newest = next(own_commits(spark, target.place, None), None)
-    rest = newest.tag.rest if newest else None
-    if newest is None or not rest:
+    tag = newest_applied(commit.tag for commit in own_commits(spark, target.place, None))
+    rest = tag.rest if tag is not None else None
+    if tag is None or not rest:
         return
-    tag = newest.tag
     for number, change in enumerate(rest, 1):
-        following = replace(tag, version=tag.version + number, run=run, rest=rest[number:])
+        following = replace(tag, version=tag.version + number, run=run, rest=rest[number:], again=False)
         make_change(spark, target.place, change, following)
+
+
+def newest_applied(tags: Iterable[CommitTag]) -> CommitTag | None:
+    """The newest of a merged table's commits that applied something of a shard's log.
+
+    Repairs, and maintenance that repeats the positions of other shards, may follow it without finishing its statement.
+
+    Args:
+        tags: those of all applications, newest first.
+    """
+    repeated: CommitTag | None = None
+    for tag in tags:
+        if tag.app.endswith(REPAIR):
+            continue
+        if not tag.again:
+            return tag
+        repeated = repeated or tag
+    return repeated
 
 
 def begin_table(work: ApplyContext, schema: TableSchema, at: Position) -> None:
