@@ -118,6 +118,8 @@ def _is_replica(connection: "Connection[Any]", server: ServerIdentity) -> bool |
     if server.flavor == "mariadb":
         statement = "SHOW ALL SLAVES STATUS"  # the other one shows the default connection only
     rows = unless_refused(lambda: query_named(connection, statement))
+    if rows is None and server.flavor == "mariadb" and not query(connection, "SELECT @@gtid_slave_pos")[0][0]:
+        return False  # it has received no change yet
     return None if rows is None else bool(rows)
 
 
