@@ -203,8 +203,8 @@ def test_a_rebuild_starts_over_if_the_table_is_read_again_meanwhile(mysql80, spa
         mysql80.execute(*unlogged, database=task.database)
         with task.environment():
             assert execute(["snapshot", str(task.spec), f"--table={task.database}.t"]) == 0
-        capsys.readouterr()
         task.catch_up()
+        capsys.readouterr()
         with exclusive_access(spec) as access:
             yield access
 

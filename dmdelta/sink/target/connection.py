@@ -39,6 +39,7 @@ _NOT_HELD = (
     "the target's column cannot store the source's value: give it the source's type, or skip the change with "
     "`dmdelta binlog skip`"
 )
+_NOT_ALLOWED = 1227
 _NAMES_ONLY = frozenset({1044, 1048, 1054, 1142, 1146, 1364, 3819, 4025})
 """Errors whose messages quote only names."""
 _NAME_BEHIND = re.compile(r" for (?:column|key) (?!.* for (?:column|key) )", re.DOTALL)
@@ -94,7 +95,6 @@ def connect(server: TargetServer, *, autocommit: bool = True) -> "Connection[Any
     """
     checks = int(server.foreign_key_checks)
     begin = f"SET time_zone = '+00:00', sql_mode = '{SQL_MODE}', foreign_key_checks = {checks}"
-    begin += f", max_error_count = {MOST_WARNINGS}"
     begin += "".join(f", {name} = {_value(value)}" for name, value in server.session)
     try:
         connection = pymysql.connect(
@@ -156,6 +156,7 @@ def execute_under_protest(connection: "Connection[Any]", sql: str, protests: int
     Raises:
         SinkError: the server warns about anything else. And as `execute`.
     """
+    _list_every_warning(connection)
     execute(connection, f"SET sql_mode = '{SQL_MODE.replace('STRICT_TRANS_TABLES,', '')}'")
     execute(connection, sql)
     warnings = ask(connection, "SHOW WARNINGS")
@@ -166,11 +167,21 @@ def execute_under_protest(connection: "Connection[Any]", sql: str, protests: int
     if count != len(warnings):
         raise SinkError(
             f"the target has {count} warnings, but lists only {len(warnings)}: it may change values",
-            hint="lower `batch` of the sink, and connect without a proxy that changes max_error_count",
+            hint="lower `batch` of the sink, or grant its account SESSION_VARIABLES_ADMIN",
         )
     # TiDB reports a row twice if ON DUPLICATE KEY UPDATE assigns it.
     if others or protests not in (len(truncated), len(set(truncated))):
         raise SinkError("the target would change values", hint="compare the columns' types", codes=others[:5])
+
+
+def _list_every_warning(connection: "Connection[Any]") -> None:
+    """Raises as `execute`."""
+    try:
+        execute(connection, f"SET max_error_count = {MOST_WARNINGS}")
+    except pymysql.err.MySQLError as error:
+        # MySQL 8 allows this to administrators. For others it lists 1024 warnings.
+        if code_of(error) != _NOT_ALLOWED:
+            raise
 
 
 def without_values(message: str) -> str:
