@@ -162,7 +162,7 @@ def test_a_repair_from_the_source_leaves_a_table_whole(spark, lakehouse, monkeyp
     def next_tag():
         return plan_tag(table_version(spark, target).commit.tag, "fixer", until)
 
-    repair_rows(spark, place, read.unionAll(extra), ("id",), next_tag)
+    repair_rows(spark, place, read.unionAll(extra), target.silver_schema(ITEMS), next_tag)
     assert changelog.silver() == expected
     at = table_version(spark, target)
     assert (at.position, at.commit.tag.safe_until) == (end, until)
