@@ -46,7 +46,7 @@ _HINTS = {
 
 
 ONCE = Retry(attempts=1)
-BEGIN_ANEW = "run with --remove-meta: task-modes all and full then load every table again, incremental starts at `meta`"
+START_OVER = "run with --remove-meta: task-modes all and full then load every table again, incremental starts at `meta`"
 """The hint for a position that the server no longer has."""
 
 
@@ -192,7 +192,7 @@ def _dump_error(text: str, where: str) -> SourceError:
         return SourceError(f"{where} ended the dump: {text}", hint=_gtid_mode_hint(lower))
     return PositionLost(
         f"{where} cannot continue from the requested position: {text}",
-        hint=f"the binlog was purged or reset: {BEGIN_ANEW}",
+        hint=f"the binlog was purged or reset: {START_OVER}",
     )
 
 

@@ -13,7 +13,7 @@ import pytest
 from dmdelta.errors import CorruptBinlog, Fenced, PositionLost, SourceError, SourceUnavailable
 from dmdelta.model.position import Position
 from dmdelta.segments import list_segments
-from dmdelta.source import server as server_module
+from dmdelta.source import server_end
 from dmdelta.source.relay import session
 from dmdelta.source.relay.__main__ import run_relay
 from dmdelta.source.relay.dump import DumpRequest
@@ -275,7 +275,7 @@ def test_a_relay_that_receives_nothing_knows_that_it_is_behind(
     def silent(_: DumpRequest) -> Iterator[Iterator[None]]:
         yield (time.sleep(0.02) for _ in iter(int, 1))
 
-    monkeypatch.setattr(server_module, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(server_end, "LOOK_SECONDS", 0.1)
     monkeypatch.setattr(session, "open_dump", silent)
     task, over = relay_task(server, tmp_path, until_caught_up=False, start=StartEdge.CURRENT), threading.Event()
     relay = threading.Thread(target=run_relay, args=(task, RelayRequests(over.is_set)))

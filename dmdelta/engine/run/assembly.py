@@ -61,7 +61,7 @@ from dmdelta.silver.apply.silver_context import SilverContext
 from dmdelta.silver.schema.earlier import EarlierStructures
 from dmdelta.sink.reload_feed import ReloadFeed
 from dmdelta.sink.shards import SinkShards
-from dmdelta.source.connection import BEGIN_ANEW
+from dmdelta.source.connection import START_OVER
 
 log = get_logger(__name__)
 
@@ -290,7 +290,7 @@ def _unapplied(
         # Changes expire regardless of a source that is not in the spec at that time.
         raise QualityError(
             f"{source.source_id} is applied up to {applied}, but row changes up to {expired} have expired from bronze",
-            hint=BEGIN_ANEW,
+            hint=START_OVER,
         )
     if batches and applied is not None and applied < batches[0].begin:
         batches[0] = replace(batches[0], begin=applied)

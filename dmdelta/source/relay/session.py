@@ -14,7 +14,7 @@ from dmdelta.logging import get_logger
 from dmdelta.model.gtid import GtidSet, parse_gtid_set
 from dmdelta.model.position import seq_of
 from dmdelta.model.segment import FIRST_OFFSET, epoch_folder
-from dmdelta.source.connection import BEGIN_ANEW, open_connection
+from dmdelta.source.connection import START_OVER, open_connection
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.relay.dump import (
     HEARTBEATS,
@@ -34,7 +34,6 @@ from dmdelta.source.relay.relay_dir import EpochBegin, begin_epoch, created_at, 
 from dmdelta.source.relay.relay_task import RelayTask, StartAfter, StartEdge, StatusFile, first_start
 from dmdelta.source.relay.segmenter import Cutter
 from dmdelta.source.server import (
-    ServerEnd,
     ServerIdentity,
     ServerLog,
     ServerPosition,
@@ -43,6 +42,7 @@ from dmdelta.source.server import (
     server_log,
     server_position,
 )
+from dmdelta.source.server_end import ServerEnd
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -187,7 +187,7 @@ class ServerSession:
         if isinstance(plan, Lost):
             raise PositionLost(
                 f"{self._endpoint} cannot resume at {state.binlog_file}:{state.offset}: {plan.reason}",
-                hint=BEGIN_ANEW,
+                hint=START_OVER,
                 missing=plan.missing or "unknown",
             )
         if isinstance(plan, NewEpoch):

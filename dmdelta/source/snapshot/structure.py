@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from dmdelta.errors import StructureChanged
 from dmdelta.model.schema import Column, TableSchema
 from dmdelta.source.catalog import read_columns
-from dmdelta.source.connection import BEGIN_ANEW, query, quoted
+from dmdelta.source.connection import START_OVER, query, quoted
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -31,7 +31,7 @@ def hold_structure(connection: "Connection[Any]", observer: "Connection[Any]", p
     if changed:
         raise StructureChanged(
             f"{planned} was changed after its snapshot was planned: {', '.join(changed)}",
-            hint=f"the rows that are left do not fit those that were read: {BEGIN_ANEW}",
+            hint=f"the rows that are left do not fit those that were read: {START_OVER}",
         )
 
 

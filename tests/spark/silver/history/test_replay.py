@@ -132,7 +132,7 @@ def test_a_repair_keeps_the_position_of_the_task(spark, lakehouse):
     gone = deleted_keys(spark, replace(request, begin=BEGIN, end=end), ITEMS, live)
     wrong = damaged_rows(live, spark.table(lakehouse.silver(*THEN)), gone, target.silver_schema(ITEMS))
     assert count_damage(wrong) == Damage(missing=1, different=2, extra=1)
-    repair_rows(spark, place, wrong, target.silver_schema(ITEMS), lambda: repair_tag(spark, target, "mender"))
+    repair_rows(spark, place, wrong, target.silver_schema(ITEMS), lambda: repair_tag(spark, target, "repair-run"))
     assert sorted(map(str, spark.table(place).collect())) == sorted(map(str, before))
     assert silver_position(spark, target) == result.commit
     assert table_version(spark, target).position == at.position == end

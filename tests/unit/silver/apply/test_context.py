@@ -9,18 +9,18 @@ from dmdelta.silver.apply.context import newest_applied
 from tests.support.commit_tags import tag
 
 A, B = tag(5, app="a"), tag(7, app="b")
-MENDED, REPEATED = tag(9, app=f"a{REPAIR}"), replace(tag(3, app="c"), again=True)
+REPAIRED, REPEATED = tag(9, app=f"a{REPAIR}"), replace(tag(3, app="c"), again=True)
 
 
 @pytest.mark.parametrize(
     ("tags", "newest"),
     [
         ([B, A], B),
-        ([MENDED, B, A], B),
+        ([REPAIRED, B, A], B),
         ([REPEATED, B, A], B),
-        ([REPEATED, replace(A, again=True), MENDED, B], B),
-        ([MENDED, replace(B, again=True), REPEATED], replace(B, again=True)),
-        ([MENDED], None),
+        ([REPEATED, replace(A, again=True), REPAIRED, B], B),
+        ([REPAIRED, replace(B, again=True), REPEATED], replace(B, again=True)),
+        ([REPAIRED], None),
         ([], None),
     ],
 )

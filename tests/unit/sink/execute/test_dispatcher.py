@@ -15,10 +15,11 @@ SCOPE = Scope(1, 0, 9999, Style(), lambda seq: seq)
 
 
 class Queue:
-    """A worker that executes immediately what is put into its queue."""
+    """A worker that executes immediately what is put into its queue, and lists it as `shown` says."""
 
-    def __init__(self, number, snapshots):
+    def __init__(self, number, snapshots, shown):
         self.number, self.snapshots, self.queue, self.done = number, snapshots, self, []
+        self.shown = shown
 
     def start(self):
         pass
@@ -26,9 +27,17 @@ class Queue:
     def put(self, message, timeout):
         if isinstance(message, Mark):
             self.snapshots.receive(message.id, self.number)
-            self.done.append(message)
-        else:
-            self.done.append(keys_of(message.work))
+        self.done += self.shown(message)
+
+
+def queues_of(workers, batch, shown):
+    """A dispatcher in SCOPE, and its workers' queues."""
+    snapshots = Snapshots(workers)
+    dispatcher = Dispatcher([], Causality(workers), snapshots, batch)
+    queues = [Queue(number, snapshots, shown) for number in range(workers)]
+    dispatcher.begin(queues)
+    dispatcher.enter(SCOPE)
+    return dispatcher, queues
 
 
 def keys_of(work):
@@ -36,11 +45,7 @@ def keys_of(work):
 
 
 def dispatched(changes, workers=3, batch=10, **columns):
-    snapshots = Snapshots(workers)
-    dispatcher = Dispatcher([], Causality(workers), snapshots, batch)
-    queues = [Queue(number, snapshots) for number in range(workers)]
-    dispatcher.begin(queues)
-    dispatcher.enter(SCOPE)
+    dispatcher, queues = queues_of(workers, batch, lambda one: [one if isinstance(one, Mark) else keys_of(one.work)])
     rows = net_rows(columns_of(changes, **columns))
     dispatcher.dispatch_rows(T, rows)
     return dispatcher, queues, rows

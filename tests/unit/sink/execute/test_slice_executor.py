@@ -4,15 +4,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from dmdelta.sink.execute.barriers import Snapshots
-from dmdelta.sink.execute.causality import Causality
-from dmdelta.sink.execute.dispatcher import Dispatcher, Scope
-from dmdelta.sink.execute.merger import Style
 from dmdelta.sink.execute.slice_executor import SliceExecution
 from dmdelta.sink.execute.worker import Mark
 from dmdelta.sink.execution_log import ExecutedEvents
 from dmdelta.sink.read import change_reader
 from dmdelta.sink.read.change_reader import Past, read_changes
+from tests.unit.sink.execute.test_dispatcher import queues_of
 from tests.unit.sink.read.test_columns import BY_BOTH, BY_ID, image, read
 
 WORKERS = 4
@@ -21,21 +18,11 @@ INSERTS = [("insert", None, image(key, f"u{key}"), None, None) for key in range(
 UPDATES = [("update", image(key), image(key), False, ["id"]) for key in range(1, 9)]
 
 
-class Queue:
-    """A worker's queue, of which everything is executed at once. It lists the keys of changes, and None for a mark."""
-
-    def __init__(self, number, snapshots):
-        self.number, self.snapshots, self.queue, self.done = number, snapshots, self, []
-
-    def start(self):
-        pass
-
-    def put(self, message, timeout):
-        if isinstance(message, Mark):
-            self.snapshots.receive(message.id, self.number)
-            self.done.append(None)
-        else:
-            self.done += [(change.act.value, change.identity) for _, change in message.work.changes]
+def shown(message):
+    """The keys of changes, and None for a mark."""
+    if isinstance(message, Mark):
+        return [None]
+    return [(change.act.value, change.identity) for _, change in message.work.changes]
 
 
 @pytest.fixture
@@ -43,11 +30,7 @@ def executed(monkeypatch):
     """Executes slices of rows; returns what each worker received."""
 
     def execute(*slices, keys):
-        snapshots = Snapshots(WORKERS)
-        dispatcher = Dispatcher([], Causality(WORKERS), snapshots, 1)
-        queues = [Queue(number, snapshots) for number in range(WORKERS)]
-        dispatcher.begin(queues)
-        dispatcher.enter(Scope(1, 0, 9999, Style(), lambda seq: seq))
+        dispatcher, queues = queues_of(WORKERS, 1, shown)
         execution = SliceExecution(dispatcher, compacts=True, ordered=False)
         for rows in slices:
             table, wanted = read(*rows, keys=keys, partial=rows is UPDATES)
