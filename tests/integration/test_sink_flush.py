@@ -12,7 +12,7 @@ from dmdelta.model.schema import Column, TableSchema
 from dmdelta.rules import NO_RULES
 from dmdelta.rules.routes import Route
 from dmdelta.sink.change import Act, Change
-from dmdelta.sink.plan.table_mapping import TablePlan
+from dmdelta.sink.read.change_reader import TableChanges
 from dmdelta.sink.read.slices import Cut, Survey
 from dmdelta.sink.settings import SinkSettings
 from dmdelta.sink.startup import flushed_position, open_sink
@@ -28,16 +28,11 @@ def at(offset):
     return Position(1, "binlog.000001", offset)
 
 
-@dataclass
-class Inserts:
+@dataclass(frozen=True)
+class Inserts(TableChanges):
     """Inserts of a slice: their keys are the offsets of the log."""
 
-    plan: TablePlan
-    offsets: range
-    columns = None
-    ascii = True
-    skipped = 0
-    moves_unknown = False
+    offsets: range = range(0)
 
     def changes(self):
         for offset in self.offsets:
@@ -56,7 +51,7 @@ class Run:
         self.sink = sink = open_sink(None, source, settings)
         self.plan = self.plan_of("t")
         sink.reader = SimpleNamespace(
-            read=lambda part: [[Inserts(self.plan, range(part.begin.offset, part.end.offset))]],
+            read=lambda part: [[Inserts(self.plan, None, offsets=range(part.begin.offset, part.end.offset))]],
             log=SimpleNamespace(survey=self.survey),
         )
 
