@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from dmdelta.binlog.rows.ddl_scan import scan_statements, scan_tables
+from dmdelta.ddl.parse.session import without_session
 from dmdelta.model.schema import TableName
 from dmdelta.model.segment import Segment
 from dmdelta.model.statement import LoggedStatement
@@ -16,7 +17,7 @@ def statements_of(segment: Segment) -> list[LoggedStatement]:
         CorruptBinlog: not a binlog file, an event cut short, or sizes that do not add up.
     """
     with open(segment.path, "rb") as stream:
-        return scan_statements(stream, segment)
+        return scan_statements(stream, segment, without_session)
 
 
 def tables_of(segments: Iterable[Segment]) -> set[TableName] | None:

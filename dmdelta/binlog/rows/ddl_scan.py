@@ -3,6 +3,7 @@
 For servers that log no column names: decoding their rows requires the structure of a table at each position.
 """
 
+from collections.abc import Callable
 from io import BytesIO
 from typing import BinaryIO
 
@@ -18,7 +19,7 @@ from dmdelta.errors import CorruptBinlog, UnsupportedEvent
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
 from dmdelta.model.segment import Segment
-from dmdelta.model.statement import LoggedStatement
+from dmdelta.model.statement import LoggedStatement, Session
 
 _QUERIES = frozenset(map(int, QUERY_EVENTS))
 _PAYLOAD, _TABLE_MAP, _MARIADB_GTID = (
@@ -32,8 +33,13 @@ _PEEK = 4096
 """Bytes of a compressed transaction that contain its first statement, unless that is a long one."""
 
 
-def scan_statements(stream: BinaryIO, segment: Segment) -> list[LoggedStatement]:
+def scan_statements(
+    stream: BinaryIO, segment: Segment, without_session: Callable[[str, Session], str] = lambda sql, _session: sql
+) -> list[LoggedStatement]:
     """The statements of a segment that change structures, in log order.
+
+    Args:
+        without_session: as in `DecodeOptions`.
 
     Raises:
         CorruptBinlog: not a binlog file, a truncated event, or inconsistent sizes.
@@ -58,7 +64,8 @@ def scan_statements(stream: BinaryIO, segment: Segment) -> list[LoggedStatement]
             query = parse_query(event)
             if _is_ddl(query) and not (gtid and _is_without_effect(log, *gtid)):
                 position = Position(segment.epoch, segment.binlog_file, start + log.shift)
-                statements.append(LoggedStatement(position, query.schema, query.sql, _charset(query.server_collation)))
+                sql = without_session(query.sql, Session(query.schema, query.explicit_timestamps))
+                statements.append(LoggedStatement(position, query.schema, sql, _charset(query.server_collation)))
     return statements
 
 

@@ -313,7 +313,7 @@ class _Decoder:
         self._savepoints[statement.savepoint] = self._row_groups
 
     def _rollback_to(self, statement: Statement) -> None:
-        """Servers leave out undone rows. MariaDB keeps them if a non-transactional or temporary table was changed."""
+        """Servers log no undone rows, except MariaDB if a non-transactional or temporary table was changed."""
         if self._rows_seen or self._row_groups > self._savepoints.get(statement.savepoint, 0):
             raise UnsupportedEvent(
                 "ROLLBACK TO SAVEPOINT undoes row changes that are in the log: the transaction also changes"

@@ -180,6 +180,7 @@ def _drop(cursor: Cursor, text: str) -> Iterator[Action]:
 
 def _rename(cursor: Cursor, text: str, place: _Place) -> Iterator[Action]:
     if cursor.accept_any("INDEX", "KEY"):
+        cursor.accept("IF", "EXISTS")
         was, _, name = cursor.identifier(), cursor.accept("TO"), cursor.identifier()
         if was is not None and name is not None:
             yield RenameIndex(was, name)

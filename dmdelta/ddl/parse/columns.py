@@ -9,10 +9,13 @@ from dmdelta.ddl.types.added_values import Fill, implicit_fill, literal_fill
 from dmdelta.ddl.types.literals import Literal, LiteralKind, bytes_literal
 from dmdelta.ddl.types.type_words import charset_named, in_charset, parse_type
 from dmdelta.model.schema import Column
+from dmdelta.model.type_names import BLOBS, INTEGERS, TEXTS
 
 _NUMBER = re.compile(r"[-+]?\d+(\.\d*)?([eE][-+]?\d+)?")
 _ASCII_SUPERSETS = ("_ASCII", "_BINARY", "_LATIN1", "_UTF8", "_UTF8MB3", "_UTF8MB4")
 """Before a literal of ASCII characters, these change nothing."""
+_HEXADECIMAL = 16
+_NUMERIC = ("year", "decimal", "float", "double", *INTEGERS)
 _TAKE_ONE = ("COMMENT", "COLUMN_FORMAT", "STORAGE", "SRID", "CONSTRAINT")
 
 
@@ -30,6 +33,7 @@ class Definition:
         unique: the column gets a unique index.
         charset: the character set in the clauses, None for none.
         versioned: part of MariaDB's system versioning.
+        rounds: a FLOAT or DOUBLE with a number of decimals, to which the server rounds.
         implicit: a TIMESTAMP without NULL and NOT NULL, which is NOT NULL unless explicit_defaults_for_timestamp is ON.
         type_end: the offset in the statement after the type.
     """
@@ -47,6 +51,7 @@ class Definition:
     unique: bool = False
     charset: str | None = None
     versioned: bool = False
+    rounds: bool = False
     implicit: bool = False
     type_end: int = field(default=0, compare=False)
 
@@ -64,7 +69,7 @@ class Definition:
         if self.computed:
             return Fill(unknown=f"{self.computed} generates values for existing rows that are not in the log")
         if self.default is not None:
-            if column.type in ("float", "double") and self.length and not self.default.text.isdecimal():
+            if self.rounds and not self.default.text.isdecimal():
                 return Fill(unknown=f"the server rounds the default of column {column.name}")
             return literal_fill(column, self.default)
         if self.implicit and not self.null_default:
@@ -81,13 +86,16 @@ def parse_definition(cursor: Cursor, *, mariadb: bool = False) -> Definition | N
     if name is None or parsed is None:
         return None
     column, length = parsed
-    type_end = cursor.since(start)[-1].end
+    words = cursor.since(start)
+    rounds = column.type in ("float", "double") and any(token.keyword == "," for token in words)
     clauses: dict[str, Any] = {"nullable": False, "unique": True, "computed": "SERIAL"} if serial else {}
     while not cursor.ended:
         _parse_clause(cursor, clauses)
     if column.type == "timestamp" and not {"nullable", "versioned"} & set(clauses):
         _apply_implicit_default(clauses, mariadb=mariadb)
-    definition = replace(Definition(name, column, length, type_end=type_end), **clauses)
+    if "default" in clauses:
+        _apply_default(column, clauses, mariadb=mariadb)
+    definition = replace(Definition(name, column, length, rounds=rounds, type_end=words[-1].end), **clauses)
     if column.charset is None:
         column = in_charset(column, definition.charset, length)
     return replace(definition, column=replace(column, nullable=definition.nullable, visible=definition.visible))
@@ -99,6 +107,17 @@ def _apply_implicit_default(clauses: dict[str, Any], *, mariadb: bool) -> None:
     """
     if clauses.get("computed") not in ("GENERATED", "AS"):
         clauses.update(implicit=True, nullable=False, null_default="null_default" in clauses and not mariadb)
+
+
+def _apply_default(column: Column, clauses: dict[str, Any], *, mariadb: bool) -> None:
+    """MySQL has no literal defaults of TEXT and BLOB: outside strict mode it ignores DEFAULT ''. MariaDB reads x'31' as
+    text, but 0x31 and b'110001' as numbers.
+    """
+    if not mariadb and column.type in (*TEXTS, *BLOBS):
+        del clauses["default"]
+    elif mariadb and clauses["default"].base == _HEXADECIMAL and column.type in _NUMERIC:
+        del clauses["default"]
+        clauses["computed"] = "DEFAULT of bytes"
 
 
 def _parse_clause(cursor: Cursor, clauses: dict[str, Any]) -> None:
@@ -127,6 +146,8 @@ def _parse_clause(cursor: Cursor, clauses: dict[str, Any]) -> None:
         clauses["versioned"] = True
     elif word := cursor.accept_any("AUTO_INCREMENT", "GENERATED", "AS"):
         clauses["computed"] = word
+        if word == "AUTO_INCREMENT":
+            clauses["nullable"] = False
     else:
         _parse_other(cursor, clauses)
 

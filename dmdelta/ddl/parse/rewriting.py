@@ -3,11 +3,9 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from dmdelta.ddl.parse.statements import at_new_name, at_partner, skip_wait, statement_cursor
+from dmdelta.ddl.parse.statements import accept_modifiers, at_new_name, at_partner, skip_wait, statement_cursor
 from dmdelta.ddl.tokens import Cursor, Token, split_at_commas, tokenize
 from dmdelta.model.schema import TableName
-
-_MODIFIERS = ("ONLINE", "OFFLINE", "IGNORE", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +121,7 @@ def _places(reader: _Reader) -> Iterator[Place]:
                 yield from _rename(reader, Cursor(part))
     elif verb:
         cursor.accept("OR", "REPLACE")
-        while cursor.accept_any(*_MODIFIERS):
-            pass
+        accept_modifiers(cursor)
         yield from _object(reader, verb)
 
 

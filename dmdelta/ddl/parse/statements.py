@@ -51,8 +51,29 @@ def dropped_index(sql: str, default_schema: str) -> tuple[TableName, str] | None
     cursor = statement_cursor(sql)
     if not (cursor.accept("DROP") or cursor.accept("CREATE", "OR", "REPLACE")):
         return None
-    while cursor.accept_any("ONLINE", "OFFLINE", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR"):
-        pass
+    accept_modifiers(cursor)
+    return _named_index(cursor, default_schema)
+
+
+def created_unique_index(sql: str, default_schema: str) -> tuple[TableName, str] | None:
+    """The table and the index of CREATE UNIQUE INDEX; None for others. Never raises."""
+    cursor = statement_cursor(sql)
+    if not cursor.accept("CREATE"):
+        return None
+    cursor.accept("OR", "REPLACE")
+    is_unique = "UNIQUE" in accept_modifiers(cursor)
+    return _named_index(cursor, default_schema) if is_unique else None
+
+
+def accept_modifiers(cursor: Cursor) -> set[str]:
+    """Consume the words between the verb and TABLE or INDEX."""
+    found = set[str]()
+    while word := cursor.accept_any("ONLINE", "OFFLINE", "IGNORE", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR"):
+        found.add(word)
+    return found
+
+
+def _named_index(cursor: Cursor, default_schema: str) -> tuple[TableName, str] | None:
     if not cursor.accept("INDEX"):
         return None
     _if_exists(cursor)
@@ -106,8 +127,7 @@ def _targets(cursor: Cursor, default: str) -> Iterator[StatementTarget]:
             yield from _renames(cursor, default)
     elif verb:
         replaces = cursor.accept("OR", "REPLACE")
-        while cursor.accept_any("ONLINE", "OFFLINE", "IGNORE", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR"):
-            pass
+        accept_modifiers(cursor)
         yield from _on_object(cursor, verb, default, replaces=replaces)
 
 

@@ -18,8 +18,11 @@ from dmdelta.ddl.parse.actions import (
 from dmdelta.ddl.tokens import Cursor, Token, split_at_commas
 from dmdelta.ddl.tracking.effects import Created, Unread
 from dmdelta.ddl.tracking.structures import default_charset, new_structure
+from dmdelta.ddl.types.type_words import parse_type
 from dmdelta.model.schema import SEQUENCE_COLUMNS, Column, TableName, TableSchema
 
+_TYPED = SEQUENCE_COLUMNS[:4]
+"""The columns that have the type of the sequence, which MariaDB 11.5 and later let a statement choose."""
 _QUERY = ("SELECT", "WITH", "VALUES", "TABLE", "AS", "IGNORE", "REPLACE")
 
 
@@ -70,11 +73,16 @@ def _element(part: list[Token], *, mariadb: bool) -> Iterator[Action]:
     return index_actions(part) if is_index(part) else column_actions(part, mariadb=mariadb)
 
 
-def sequence_creation(sequence: TableName) -> Created:
-    """The result of a CREATE SEQUENCE, to the log a table."""
-    types = dict.fromkeys(SEQUENCE_COLUMNS, "bigint") | {"cycle_option": "tinyint"}
-    unsigned = ("cache_size", "cycle_option")
-    columns = (Column(name, kind, unsigned=name in unsigned, nullable=False) for name, kind in types.items())
+def sequence_creation(cursor: Cursor, sequence: TableName) -> Created:
+    """The result of a CREATE SEQUENCE, to the log a table, from the text after its name."""
+    while not cursor.ended and not cursor.accept("AS"):
+        cursor.take()
+    kind, _ = parse_type(cursor, "") or (Column("", "bigint"), 0)
+    numbers = replace(kind, nullable=False)
+    types = dict.fromkeys(SEQUENCE_COLUMNS, Column("", "bigint", nullable=False)) | dict.fromkeys(_TYPED, numbers)
+    types["cache_size"] = Column("", "bigint", unsigned=True, nullable=False)
+    types["cycle_option"] = Column("", "tinyint", unsigned=True, nullable=False)
+    columns = (replace(column, name=name) for name, column in types.items())
     return Created(sequence, TableSchema(*sequence, tuple(columns)))
 
 

@@ -26,7 +26,7 @@ class Altered:
 
     Attributes:
         origins: of the columns of `after`, in order.
-        doubt: why the statement does not determine which rows remain, '' if all do.
+        doubt: why the statement does not determine which rows remain, or their values; '' if it does.
     """
 
     before: TableSchema

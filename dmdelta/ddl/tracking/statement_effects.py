@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from dmdelta.ddl.parse.actions import VERSIONING, Convert, Doubt, DropKey, Empty, RenameTo
 from dmdelta.ddl.parse.alter_parser import alter_actions
-from dmdelta.ddl.parse.statements import statement_cursor
+from dmdelta.ddl.parse.statements import accept_modifiers, statement_cursor
 from dmdelta.ddl.tokens import Cursor, split_at_commas
 from dmdelta.ddl.tracking.creation import read_creation, sequence_creation
 from dmdelta.ddl.tracking.effects import Altered, Dropped, Effect, Moved, Renamed, Truncated, Unread
@@ -64,9 +64,7 @@ def _effects(cursor: Cursor, context: _Context) -> Iterator[Effect]:
             yield from _renames(cursor, context)
     elif verb:
         replaces = cursor.accept("OR", "REPLACE")
-        ignore = False
-        while word := cursor.accept_any("ONLINE", "OFFLINE", "IGNORE", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR"):
-            ignore = ignore or word == "IGNORE"
+        ignore = "IGNORE" in accept_modifiers(cursor)
         yield from _on_object(cursor, verb, context, replaces=replaces, ignore=ignore)
 
 
@@ -96,7 +94,7 @@ def _create(cursor: Cursor, context: _Context, kind: str, *, replaces: bool) -> 
         return
     if replaces:
         yield Dropped(name)
-    yield sequence_creation(name) if kind == "SEQUENCE" else read_creation(cursor, name, context)
+    yield sequence_creation(cursor, name) if kind == "SEQUENCE" else read_creation(cursor, name, context)
 
 
 def _drop_index(cursor: Cursor, context: _Context) -> Iterator[Effect]:

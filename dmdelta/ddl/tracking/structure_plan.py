@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from dmdelta.ddl.parse.actions import Convert, DefaultCharset, RenameTo, Unknown
 from dmdelta.ddl.parse.defaults import altered_table
-from dmdelta.ddl.parse.statements import is_conditional, statement_targets
+from dmdelta.ddl.parse.statements import created_unique_index, is_conditional, statement_targets
 from dmdelta.ddl.tracking.tracked_structures import Origin, Structures, TrackedTable
 from dmdelta.ddl.types.type_words import is_text
 from dmdelta.model.position import Position
@@ -139,10 +139,12 @@ class _Fills:
 
     Attributes:
         keys: tables, and databases' default character sets.
+        keyless: tables whose key in information_schema is a unique index that a later statement creates.
         defaults: tables of which it determines the default character set, but not the columns.
     """
 
     keys: list[_Key] = field(default_factory=list)
+    keyless: set[TableName] = field(default_factory=set)
     defaults: list[TableName] = field(default_factory=list)
 
 
@@ -150,12 +152,16 @@ def _fills(catalog: Catalog, log: LogAhead) -> Mapping[Position | None, _Fills]:
     """The fills by the statement after which they apply; None: from the batch's begin."""
     last: dict[_Key, Position] = {}
     last_default: dict[_Key, Position] = {}
+    indexed: dict[TableName, Position] = {}
     dropped: dict[str, Position] = {}
     for statement in log.statements:
         if statement.position >= catalog.at:
             break
         if is_conditional(statement.sql):
             continue  # it changed nothing, or created the structure at the end
+        created = created_unique_index(statement.sql, statement.schema)
+        if created is not None and _is_key(catalog, *created):
+            indexed[created[0]] = statement.position
         for target in statement_targets(statement.sql, statement.schema):
             if target.op == "drop_database":
                 dropped[target.schema] = statement.position
@@ -166,11 +172,20 @@ def _fills(catalog: Catalog, log: LogAhead) -> Mapping[Position | None, _Fills]:
     fills: dict[Position | None, _Fills] = defaultdict(_Fills)
     for key in (*catalog.structures.tables, *((schema, None) for schema in catalog.structures.charsets)):
         positions = [at for at in (last.get(key), dropped.get(key[0])) if at is not None]
-        fills[max(positions, default=None)].keys.append(key)
+        found = max(positions, default=None)
+        fills[found].keys.append(key)
+        if key in indexed and (found is None or found < indexed[key]):
+            fills[found].keyless.add(key)
     for name in catalog.structures.tables:
         positions = [at for at in (last_default.get(name), dropped.get(name[0])) if at is not None]
         fills[max(positions, default=None)].defaults.append(name)
     return fills
+
+
+def _is_key(catalog: Catalog, name: TableName, index: str) -> bool:
+    """Whether a unique index is the key that information_schema has."""
+    tracked = catalog.structures.tables.get(name)
+    return tracked is not None and name not in catalog.keyed and tracked.schema.unique_key.lower() == index.lower()
 
 
 def _may_change_default(statement: LoggedStatement) -> bool:
@@ -194,7 +209,8 @@ def _fill(draft: _Draft, catalog: Catalog, fills: _Fills, at: Position) -> None:
         name = (schema, table)
         tracked, catalogued = tables.get(name), catalog.structures.tables[name]
         if tracked is None:
-            tables[name] = catalogued
+            without = replace(catalogued.schema, primary_key=(), unique_key="")
+            tables[name] = replace(catalogued, schema=without) if name in fills.keyless else catalogued
         elif tracked.origin is not Origin.UPDATE:
             tables[name], surprising = _merged(tracked, catalogued, keyed=name in catalog.keyed)
             if surprising:

@@ -27,6 +27,7 @@ from dmdelta.ddl.parse.columns import Definition
 from dmdelta.ddl.tracking.effects import Altered, Origin, Unread
 from dmdelta.ddl.types.type_words import converted
 from dmdelta.model.schema import Column, TableName, TableSchema
+from dmdelta.model.type_names import INTEGERS
 
 
 class _InvalidAction(Exception):
@@ -88,8 +89,25 @@ def altered(
     doubts = [action.reason for action in actions if isinstance(action, Doubt)]
     if ignore and any(_is_unique(action) for action in actions):
         doubts.append("ALTER IGNORE deletes rows that violate a unique index")
+    doubts += _unknown_values(before, actions)
     after = replace(before, columns=columns, primary_key=key, unique_key=_unique_key(before, key, actions))
     return Altered(before, after, tuple(placed.origin for placed in draft.columns), doubts[0] if doubts else "")
+
+
+def _unknown_values(before: TableSchema, actions: Iterable[Action]) -> list[str]:
+    """Why values are unknown: a FLOAT(M,D) or DOUBLE(M,D) rounds fractions, and no table map has the digits; or
+    AUTO_INCREMENT replaces NULL.
+    """
+    columns = {column.name.lower(): column for column in before.columns}
+    changes = [action for action in actions if isinstance(action, Change) and action.was.lower() in columns]
+    doubts = list[str]()
+    for action in changes:
+        old, definition = columns[action.was.lower()], action.definition
+        if definition.rounds and old.type not in (definition.column.type, "bit", "year", *INTEGERS):
+            doubts.append(f"the server rounds the values of {action.was} to the digits of the new type")
+        if definition.computed == "AUTO_INCREMENT" and old.nullable:
+            doubts.append(f"AUTO_INCREMENT generates values for {action.was} that are not in the log")
+    return doubts
 
 
 def is_nothing(effect: Altered) -> bool:

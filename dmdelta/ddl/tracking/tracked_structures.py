@@ -74,7 +74,7 @@ class Structures:
         for effect in effects:
             _apply(tables, effect)
         renamed = {effect.table: effect.to for effect in effects if isinstance(effect, Renamed)}
-        for name in _without_key(self.tables, statement, altered):
+        for name in _tables_that_lose_their_key(self.tables, statement, altered):
             tables.pop(renamed.get(name, name), None)
         charsets = _charsets_after(self.charsets, statement)
         for target in statement_targets(statement.sql, statement.schema):
@@ -88,7 +88,7 @@ class Structures:
         return tracked.schema if tracked else None
 
 
-def _without_key(
+def _tables_that_lose_their_key(
     tables: Mapping[TableName, TrackedTable],
     statement: LoggedStatement,
     altered: tuple[TableName, tuple[Action, ...]] | None,

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 _PLAIN_NUMBER = re.compile(r"0|-?[1-9]\d*|-?(?:0|[1-9]\d*)\.\d*[1-9]\d*")
@@ -28,11 +28,13 @@ class Literal:
     Attributes:
         text: without quotes and escapes; a number as it is written, of bytes in base ten.
         size: of bytes: how many.
+        base: of bytes: of their digits.
     """
 
     text: str
     kind: LiteralKind = LiteralKind.TEXT
     size: int = 0
+    base: int = field(default=0, compare=False)
 
     @property
     def data(self) -> bytes:
@@ -46,7 +48,7 @@ def bytes_literal(digits: str, base: int) -> Literal | None:
         value = int(digits, base) if digits else 0
     except ValueError:
         return None
-    return Literal(str(value), LiteralKind.BYTES, (len(digits) * _BITS[base] + 7) // 8)
+    return Literal(str(value), LiteralKind.BYTES, (len(digits) * _BITS[base] + 7) // 8, base)
 
 
 def text_in_charset(literal: Literal, charset: str | None) -> str | None:

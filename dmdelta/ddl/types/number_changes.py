@@ -2,13 +2,12 @@
 
 from dmdelta.ddl.types.outcome import SAME, Conversion, kept, rewrite, stop, within
 from dmdelta.ddl.types.silver_types import MAX_DECIMAL_DIGITS, silver_type
-from dmdelta.ddl.types.text_changes import cut
+from dmdelta.ddl.types.text_changes import MAX_FLOAT, cut, decimal_bounds
 from dmdelta.model.schema import Column
 from dmdelta.model.spark_sql import literal
 from dmdelta.model.type_names import CHARACTERS
 
 _BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
-_MAX_FLOAT = "3.4028234663852886E38"
 _MAX_YEAR = 2155
 
 NUMBERS = (*_BITS, "bit", "year", "decimal", "float", "double")
@@ -74,9 +73,7 @@ def _to_integer(old: Column, new: Column) -> Conversion:
 def _to_decimal(old: Column, new: Column) -> Conversion:
     whole = new.precision - new.scale
     kind = silver_type(new)
-    nines = "9" * whole or "0"
-    high = f"{nines}.{'9' * new.scale}" if new.scale else nines
-    low = "0" if new.unsigned else f"-{high}"
+    low, high = decimal_bounds(new)
     if _is_whole(old):
         least, most = _bounds(old)
         if most < 10**whole and not (least and new.unsigned):
@@ -94,7 +91,7 @@ def _to_float(old: Column, new: Column) -> Conversion:
     negative = not old.unsigned and new.unsigned and old.type not in ("bit", "year")
     if new.type == "double" or old.type == "float":
         return rewrite(_not_negative(f"CAST({{column}} AS {silver_type(new)})")) if negative else kept(old, new)
-    value = within("CAST({column} AS DOUBLE)", f"-{_MAX_FLOAT}", _MAX_FLOAT, "FLOAT")
+    value = within("CAST({column} AS DOUBLE)", f"-{MAX_FLOAT}", MAX_FLOAT, "FLOAT")
     return rewrite(_not_negative(value) if negative else value)
 
 

@@ -1,8 +1,10 @@
 """How text, bytes and enum names change when their column gets another type."""
 
+import re
+
 from dmdelta.ddl.types.outcome import SAME, Conversion, rewrite, stop, within
 from dmdelta.ddl.types.silver_types import MAX_DECIMAL_DIGITS, silver_type
-from dmdelta.ddl.types.type_words import characters
+from dmdelta.ddl.types.type_words import bytes_each, capacity, characters
 from dmdelta.model.schema import Column
 from dmdelta.model.spark_sql import literal
 from dmdelta.model.type_names import BLOBS, BYTES, CHARACTERS, TEXTS
@@ -20,11 +22,15 @@ _LACKING = {
 """The characters that these character sets lack."""
 _AS_UTF8 = ("utf8mb4", "utf8mb3", "ascii")
 _RANGES = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
+_POSITION = re.compile(r"\s*[-+]?\d+")
+_MAX_DOUBLE = "1.7976931348623157E308"
+MAX_FLOAT = "3.4028234663852886E38"
 _WHOLE_NUMBER = r"^\\s*([-+]?[0-9]+)"
 _NUMBER = r"^\\s*([-+]?(?:[0-9]+[.]?[0-9]*|[.][0-9]+)(?:[eE][-+]?[0-9]+)?)"
 
 SHORTER = "servers truncate text or bytes that exceed a smaller TEXT or BLOB at an arbitrary position"
 NAMES = "servers match text to names by the column's collation"
+NUMBERED = "servers read a name that is a number, and that the new definition lacks, as the position of another name"
 MARIADB_BINARY = "BINARY(16) and BINARY(4) may be MariaDB's UUID and INET, whose text is not their bytes"
 
 
@@ -38,25 +44,41 @@ def text_change(old: Column, new: Column, *, mariadb: bool) -> Conversion:
         top = 1 << _RANGES[new.type]
         low, high = (0, top - 1) if new.unsigned else (-top // 2, top // 2 - 1)
         # MySQL rounds a fraction, MariaDB reads only the leading digits.
-        number = _number("DECIMAL(38,0)", _WHOLE_NUMBER if mariadb else _NUMBER)
+        number = _number("DECIMAL(38,0)", (str(low), str(high)), _WHOLE_NUMBER if mariadb else _NUMBER)
         return rewrite(within(number, str(low), str(high), silver_type(new)))
     if new.type == "decimal" and new.precision <= MAX_DECIMAL_DIGITS:
-        return rewrite(_number(silver_type(new)))
+        kind = silver_type(new)
+        number = _number(kind, decimal_bounds(new))
+        return rewrite(f"IF({number} < 0, CAST(0 AS {kind}), {number})" if new.unsigned else number)
     if new.type in ("float", "double"):
-        return rewrite(f"CAST({_number('DOUBLE')} AS {silver_type(new)})")
+        most = MAX_FLOAT if new.type == "float" else _MAX_DOUBLE
+        least = "0" if new.unsigned else f"-{most}"
+        return rewrite(within(_number("DOUBLE", (least, most)), least, most, silver_type(new)))
     if new.type in ("enum", "set"):
         return stop(NAMES)
     return stop(f"servers parse {new.type.upper()} from text in many formats")
 
 
-def _number(kind: str, pattern: str = _NUMBER) -> str:
-    """SQL: the number at the start of a text; 0 if there is none and the session is not strict."""
-    number = f"try_cast(regexp_extract({{column}}, '{pattern}', 1) AS {kind})"
-    return f"IF({{column}} IS NULL, NULL, coalesce({number}, CAST(0 AS {kind})))"
+def decimal_bounds(column: Column) -> tuple[str, str]:
+    """The minimum and maximum of a DECIMAL."""
+    nines = "9" * (column.precision - column.scale) or "0"
+    high = f"{nines}.{'9' * column.scale}" if column.scale else nines
+    return "0" if column.unsigned else f"-{high}", high
+
+
+def _number(kind: str, bounds: tuple[str, str], pattern: str = _NUMBER) -> str:
+    """SQL: the number at the start of a text; 0 if there is none, the nearest bound if the kind cannot hold it: only a
+    session that is not strict allows both.
+    """
+    number = f"regexp_extract({{column}}, '{pattern}', 1)"
+    signed = f"try_cast({number} AS DOUBLE)"
+    low, high = (f"CAST('{bound}' AS {kind})" for bound in bounds)
+    beyond = f"CASE WHEN {signed} < 0 THEN {low} WHEN {signed} > 0 THEN {high} ELSE CAST(0 AS {kind}) END"
+    return f"IF({{column}} IS NULL, NULL, coalesce(try_cast({number} AS {kind}), {beyond}))"
 
 
 def _text_to_text(old: Column, new: Column) -> Conversion:
-    if old.type in TEXTS and new.type in TEXTS and TEXTS.index(old.type) > TEXTS.index(new.type):
+    if new.type in TEXTS and _most_bytes(old, new.charset) > capacity(new):
         return stop(SHORTER)
     value = "{column}"
     known = old.charset is not None and new.charset is not None and old.charset != new.charset
@@ -69,6 +91,11 @@ def _text_to_text(old: Column, new: Column) -> Conversion:
     )
     value = cut(value, new) if shorter else value
     return SAME if value == "{column}" else rewrite(value)
+
+
+def _most_bytes(column: Column, charset: str | None) -> int:
+    """The most bytes that text takes in a character set; for a TEXT in its own: only its rows show whether it fits."""
+    return _length(column) * bytes_each(charset) if column.type in ("char", "varchar") else capacity(column)
 
 
 def _length(column: Column) -> int:
@@ -89,7 +116,7 @@ def _text_to_bytes(old: Column, new: Column) -> Conversion:
         return stop(f"the bytes of text in {old.charset or 'an unknown character set'} are unknown")
     if new.type == "binary" and new.length in (4, 16):
         return stop(MARIADB_BINARY)
-    if new.type in BLOBS and old.type in TEXTS and TEXTS.index(old.type) > BLOBS.index(new.type):
+    if new.type in BLOBS and capacity(old) > capacity(new):
         return stop(SHORTER)
     return rewrite(_fitted("encode({column}, 'UTF-8')", new))
 
@@ -104,10 +131,10 @@ def _fitted(value: str, new: Column) -> str:
 def bytes_change(old: Column, new: Column) -> Conversion:
     """How bytes in `old`, a column of one of BYTES, change."""
     if new.type in BYTES:
-        if old.type in BLOBS and new.type in BLOBS:
-            return SAME if BLOBS.index(old.type) <= BLOBS.index(new.type) else stop(SHORTER)
+        if new.type in BLOBS:
+            return SAME if capacity(old) <= capacity(new) else stop(SHORTER)
         fits = old.type not in BLOBS and old.length <= new.length and new.type == "varbinary"
-        same = fits or new.type in BLOBS or (old.type, old.length) == (new.type, new.length)
+        same = fits or (old.type, old.length) == (new.type, new.length)
         return SAME if same else rewrite(_fitted("{column}", new))
     if new.type not in CHARACTERS:
         return stop(f"the server's conversion of bytes to {new.type.upper()} is not supported")
@@ -115,7 +142,7 @@ def bytes_change(old: Column, new: Column) -> Conversion:
         return stop(MARIADB_BINARY)
     if new.charset not in _AS_UTF8:
         return stop(f"the meaning of bytes in {new.charset or 'an unknown character set'} is unknown")
-    if old.type in BLOBS and new.type in TEXTS and BLOBS.index(old.type) > TEXTS.index(new.type):
+    if new.type in TEXTS and capacity(old) > capacity(new):
         return stop(SHORTER)
     return rewrite(cut("CAST({column} AS STRING)", new))
 
@@ -129,33 +156,53 @@ def enum_change(old: Column, new: Column) -> Conversion:
     if new.type in _RANGES:
         return rewrite(f"CAST(array_position({_array(old.members)}, {{column}}) AS {silver_type(new)})")
     if new.type in CHARACTERS:
+        if not _has_characters(old, new):
+            return stop(f"the characters that {new.charset} lacks are unknown")
         fits = new.type in TEXTS or max(map(len, old.members)) <= _length(new)
         return SAME if fits else rewrite(cut("{column}", new))
     return stop(f"the server's conversion of enum names to {new.type.upper()} is not supported")
 
 
+def _has_characters(old: Column, new: Column) -> bool:
+    """Whether the character set of a new text column has the characters of all names of an ENUM or SET."""
+    most = "\x7f" if new.charset not in ("utf8mb3", "ucs2") else "\uffff"
+    return new.charset in (None, old.charset, *_UNICODE) or all(char <= most for name in old.members for char in name)
+
+
+def _unmatched(old: Column, new: Column) -> Conversion | None:
+    """Why it is unknown what becomes of the names that the new definition lacks; None: they become no name."""
+    missing = [name for name in old.members if name not in new.members]
+    folded = {name.lower() for name in new.members}
+    plain = all(name.isascii() for name in (*missing, *new.members))
+    if missing and (not plain or any(name.lower() in folded for name in missing)):
+        return stop(NAMES)
+    if any(_POSITION.fullmatch(name) for name in missing):
+        return stop(NUMBERED)
+    return None
+
+
 def _names_to_names(old: Column, new: Column) -> Conversion:
-    """Servers match by name, regardless of position; names that differ only in case are the same."""
-    written = {name.lower(): name for name in reversed(new.members)}
-    became = {name: name if name in new.members else written.get(name.lower(), "") for name in old.members}
-    if all(name == other for name, other in became.items()):
+    """Servers match by name, regardless of position."""
+    if (unknown := _unmatched(old, new)) is not None:
+        return unknown
+    missing = [name for name in old.members if name not in new.members]
+    if not missing:
         return SAME
-    pairs = " ".join(f"WHEN {literal(name)} THEN {literal(other)}" for name, other in became.items())
-    return rewrite(f"CASE {{column}} {pairs} ELSE {{column}} END")
+    return rewrite(f"CASE WHEN {{column}} IN ({', '.join(map(literal, missing))}) THEN '' ELSE {{column}} END")
 
 
 def set_change(old: Column, new: Column) -> Conversion:
     """How the names in a SET change."""
-    if new.type in TEXTS:
-        return SAME
     if new.type in CHARACTERS:
-        return rewrite(cut("{column}", new))
+        if not _has_characters(old, new):
+            return stop(f"the characters that {new.charset} lacks are unknown")
+        return SAME if new.type in TEXTS else rewrite(cut("{column}", new))
     if new.type != "set" or not new.members or not old.members:
         return stop(f"the server's conversion of SET names to {new.type.upper()} is not supported")
     if new.members[: len(old.members)] == old.members:
         return SAME
-    if not all(name in new.members or name.lower() not in map(str.lower, new.members) for name in old.members):
-        return stop("a name of the SET changes its case")
+    if (unknown := _unmatched(old, new)) is not None:
+        return unknown
     chosen = f"filter({_array(new.members)}, name -> array_contains(split({{column}}, ','), name))"
     return rewrite(f"IF({{column}} IS NULL, NULL, array_join({chosen}, ','))")
 

@@ -72,6 +72,11 @@ def capacity(column: Column) -> int:
     return _CAPACITY.get(column.type, column.length)
 
 
+def bytes_each(charset: str | None) -> int:
+    """The maximum bytes per character; of an unknown character set, the most that any has."""
+    return _BYTES.get(charset or "", max(_BYTES.values()))
+
+
 def characters(column: Column) -> int | None:
     """Length of a CHAR or VARCHAR in characters, None if unknown."""
     return column.length // _BYTES[column.charset] if column.charset in _BYTES else None

@@ -93,6 +93,33 @@ def test_a_default_that_the_server_computes(clause, computed):
     assert definition.generated is (computed == "AS")
 
 
+@pytest.mark.parametrize(
+    ("text", "mariadb", "fill"),
+    [
+        ("c TEXT DEFAULT ''", False, Fill()),
+        ("c TEXT NOT NULL DEFAULT ''", False, Fill("''")),
+        ("c BLOB DEFAULT x'61'", False, Fill()),
+        ("c TEXT CHARSET utf8mb4 DEFAULT 'a'", True, Fill("'a'")),
+        ("c INT DEFAULT b'101'", True, Fill("CAST('5' AS INT)")),
+        ("c INT DEFAULT x'31'", False, Fill("CAST('49' AS INT)")),
+        (
+            "c INT DEFAULT x'31'",
+            True,
+            Fill(unknown="DEFAULT of bytes generates values for existing rows that are not in the log"),
+        ),
+    ],
+)
+def test_a_default_that_servers_read_differently(text, mariadb, fill):
+    """MySQL ignores one of a TEXT outside strict mode; for MariaDB x'31' is the text '1', also for a number."""
+    definition = parse(text, mariadb=mariadb)
+    assert definition.fill(definition.column) == fill
+
+
+def test_auto_increment_is_not_null():
+    """Also without NOT NULL."""
+    assert not parse("c INT AUTO_INCREMENT").column.nullable
+
+
 @pytest.mark.parametrize("clause", ["DEFAULT", "DEFAULT _utf8mb4", "DEFAULT b", "DEFAULT -", "DEFAULT ("])
 def test_an_incomplete_default_does_not_raise(clause):
     """It has no value."""

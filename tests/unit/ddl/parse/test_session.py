@@ -2,7 +2,7 @@
 
 import pytest
 
-from dmdelta.ddl.parse.session import without_session
+from dmdelta.ddl.parse.session import without_nulls, without_session
 from dmdelta.ddl.parse.statements import statement_targets
 from dmdelta.model.statement import Session
 
@@ -69,6 +69,7 @@ def test_names_without_a_schema_are_qualified(sql, wanted):
         ("ADD a TIMESTAMP NULL", "ADD a TIMESTAMP NULL"),
         ("ADD a TIMESTAMP DEFAULT 0 NOT NULL", "ADD a TIMESTAMP DEFAULT 0 NOT NULL"),
         ("ADD a TIMESTAMP PRIMARY KEY", "ADD a TIMESTAMP PRIMARY KEY"),
+        ("ADD a TIMESTAMP, ADD PRIMARY KEY (id, A)", "ADD a TIMESTAMP, ADD PRIMARY KEY (id, A)"),
         ("ADD a TIMESTAMP AS (b)", "ADD a TIMESTAMP AS (b)"),
         ("ADD a TIMESTAMP(6) AS ROW START", "ADD a TIMESTAMP(6) AS ROW START"),
         ("ADD `timestamp` DATETIME, ADD INDEX (a)", "ADD `timestamp` DATETIME, ADD INDEX (a)"),
@@ -78,6 +79,17 @@ def test_explicit_defaults_for_timestamp(actions, wanted):
     """If it is ON, a TIMESTAMP without NULL and NOT NULL may be NULL; the text says so."""
     assert without_session(f"ALTER TABLE t {actions}", EXPLICIT) == f"ALTER TABLE t {wanted}"
     assert without_session(f"ALTER TABLE t {actions}", IN_D) == f"ALTER TABLE t {actions}"
+
+
+def test_a_key_without_null():
+    """The text does not name the columns of a key that the table has already."""
+    sql = without_session("ALTER TABLE t MODIFY Ts TIMESTAMP(6), CHANGE a b TIMESTAMP, ADD `NULL` INT NULL", EXPLICIT)
+    assert (
+        without_nulls(sql, {"ts"})
+        == "ALTER TABLE t MODIFY Ts TIMESTAMP(6), CHANGE a b TIMESTAMP NULL, ADD `NULL` INT NULL"
+    )
+    assert without_nulls(sql, {"id"}) == sql
+    assert without_nulls("DROP TABLE t", {"id"}) == "DROP TABLE t"
 
 
 def test_timestamps_and_names():

@@ -89,8 +89,17 @@ def test_a_sequence_has_its_columns():
     sql = "CREATE OR REPLACE SEQUENCE IF NOT EXISTS n START WITH 5 CACHE 10"
     dropped, made = effects(sql, mariadb=True)
     assert (dropped, made.table, made.schema.is_sequence) == (Dropped(("db", "n")), ("db", "n"), True)
+    assert {column.type for column in made.schema.columns} == {"bigint", "tinyint"}
     assert effects("ALTER SEQUENCE n RESTART 9", mariadb=True) == ()
     assert effects("DROP SEQUENCE IF EXISTS n, o", mariadb=True) == (Dropped(("db", "n")), Dropped(("db", "o")))
+
+
+def test_a_sequence_may_have_a_type():
+    """MariaDB 11.5 and later: its numbers have it, not the other columns."""
+    (made,) = effects("CREATE SEQUENCE n START WITH 5 AS SMALLINT UNSIGNED CACHE 10", mariadb=True)
+    types = [(column.type, column.unsigned) for column in made.schema.columns]
+    assert types[:4] == [("smallint", True)] * 4
+    assert types[4:] == [("bigint", False), ("bigint", True), ("tinyint", True), ("bigint", False)]
 
 
 def test_a_table_with_the_columns_of_a_sequence_is_refused():

@@ -136,6 +136,20 @@ def test_nothing(sql):
 @pytest.mark.parametrize(
     "sql",
     [
+        "ALTER TABLE t MODIFY id INT AUTO_INCREMENT",
+        "ALTER TABLE t MODIFY id DOUBLE(20,2)",
+        "ALTER TABLE t MODIFY v DOUBLE",
+        "ALTER TABLE t MODIFY IF EXISTS w FLOAT(7,2)",
+    ],
+)
+def test_values_that_are_known(sql):
+    """A number without a fraction is not rounded, and a key is not NULL."""
+    assert all(isinstance(effect, Altered) and not effect.doubt for effect in effects(sql))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
         "ALTER TABLE t DROP PARTITION p0, p1",
         "ALTER TABLE t TRUNCATE PARTITION p0",
         "ALTER TABLE t DISCARD PARTITION p0 TABLESPACE",
@@ -144,10 +158,12 @@ def test_nothing(sql):
         "ALTER TABLE t ADD SYSTEM VERSIONING",
         "ALTER TABLE t ADD a TIMESTAMP(6) GENERATED ALWAYS AS ROW START",
         "ALTER TABLE t DROP SYSTEM VERSIONING",
+        "ALTER TABLE t MODIFY v DOUBLE(10,2)",
+        "ALTER TABLE u MODIFY k INT AUTO_INCREMENT UNIQUE",
     ],
 )
 def test_doubt(sql):
-    """If the remaining rows are unknown, the effect says why."""
+    """If the remaining rows or their values are unknown, the effect says why."""
     (effect,) = effects(sql)
     assert isinstance(effect, Altered)
     assert effect.doubt

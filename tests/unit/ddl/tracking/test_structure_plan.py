@@ -128,6 +128,33 @@ def test_a_key_that_is_a_unique_index_may_be_dropped(sql):
     assert changes_of(again) == [(20, None), (30, ["id", "a"])]
 
 
+@pytest.mark.parametrize(
+    "created", ["CREATE UNIQUE INDEX u ON t (id)", "CREATE OR REPLACE UNIQUE INDEX IF NOT EXISTS U ON db.t (id)"]
+)
+def test_a_unique_index_is_no_key_before_it_is_created(created):
+    """Rows before it may have equal values: the table has no key there."""
+    known, present = structures(table(NOT_NULL, "a", unique="u")), table(NOT_NULL, "a", unique="u")
+    made = plan(known, [(20, "DROP INDEX u ON t"), (50, created)], catalog(present, keyed=()))
+    if created.startswith("CREATE UNIQUE"):
+        assert [(change.position, change.structure and change.structure.primary_key) for change in made.changes] == [
+            (at(20), None),
+            (at(20), ()),
+        ]
+        assert made.after.tables[T].schema.unique_key == ""
+    unknown = plan(structures(), [(50, created)], catalog(present, keyed=()))
+    assert unknown.after.tables[T].schema.primary_key == (() if created.startswith("CREATE UNIQUE") else ("id",))
+
+
+def test_another_unique_index_is_the_key_already_before_one_is_created():
+    """So is a primary key, and an index that an earlier statement created."""
+    statements = [(50, "CREATE UNIQUE INDEX v ON t (a)")]
+    for present, keyed in ((table(NOT_NULL, "a", unique="u"), ()), (table(NOT_NULL, "a"), (T,))):
+        assert plan(structures(), statements, catalog(present, keyed=keyed)).after.tables[T] == present
+    present = table(NOT_NULL, "a", unique="v")
+    made = plan(structures(), [*statements, (60, "ALTER TABLE t ADD a INT")], catalog(present, keyed=()))
+    assert made.after.tables[T] == present
+
+
 @pytest.mark.parametrize("sql", LOSES_KEY)
 def test_a_primary_key_stays_if_another_index_is_dropped(sql):
     """So do the key and the structure of a table without a key."""
@@ -150,6 +177,8 @@ def test_a_primary_key_stays_if_another_index_is_dropped(sql):
         ("ALTER TABLE t RENAME TO v", "v", ("id",), "u"),
         ("ALTER TABLE t RENAME INDEX U TO w, DROP INDEX i", "t", ("id",), "w"),
         ("ALTER TABLE t RENAME KEY i TO w", "t", ("id",), "u"),
+        ("ALTER TABLE t RENAME INDEX IF EXISTS u TO w", "t", ("id",), "w"),
+        ("ALTER TABLE t MODIFY id BIGINT AUTO_INCREMENT", "t", ("id",), "u"),
         ("ALTER TABLE t DROP INDEX i, DROP KEY w, DROP CONSTRAINT c", "t", ("id",), "u"),
         ("DROP INDEX i ON t", "t", ("id",), "u"),
         ("CREATE OR REPLACE INDEX i ON t (a)", "t", ("id",), "u"),

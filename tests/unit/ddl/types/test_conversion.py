@@ -35,6 +35,33 @@ PLANS = [
     (Column("c", "hyperlink"), TEXT, ConversionKind.STOP),
     (INT, Column("c", "hyperlink"), ConversionKind.STOP),
     (Column("c", "enum"), Column("c", "enum", members=("a",)), ConversionKind.STOP),
+    (Column("c", "enum", members=("a", "b")), Column("c", "enum", members=("b", "c")), ConversionKind.REWRITE),
+    (Column("c", "enum", members=("a", "b")), Column("c", "enum", members=("A", "b")), ConversionKind.STOP),
+    (Column("c", "enum", members=("e", "b")), Column("c", "enum", members=("é", "b")), ConversionKind.STOP),
+    (Column("c", "enum", members=("日",)), Column("c", "varchar", length=9, charset="latin1"), ConversionKind.STOP),
+    (Column("c", "enum", members=("1", "2")), Column("c", "enum", members=("1",)), ConversionKind.STOP),
+    (Column("c", "enum", members=("é", "b")), Column("c", "enum", members=("b", "é", "c")), ConversionKind.SAME),
+    (Column("c", "set", members=("e", "b")), Column("c", "set", members=("é", "b")), ConversionKind.STOP),
+    (Column("c", "set", members=("1", "2")), Column("c", "set", members=("1",)), ConversionKind.STOP),
+    (
+        Column("c", "varchar", length=400, charset="utf8mb4"),
+        Column("c", "tinytext", charset="utf8mb4"),
+        ConversionKind.STOP,
+    ),
+    (
+        Column("c", "varchar", length=240, charset="utf8mb4"),
+        Column("c", "tinytext", charset="utf8mb4"),
+        ConversionKind.SAME,
+    ),
+    (Column("c", "varbinary", length=256), Column("c", "tinyblob"), ConversionKind.STOP),
+    (Column("c", "varchar", length=64), Column("c", "tinytext", charset="utf8mb4"), ConversionKind.STOP),
+    (Column("c", "enum", members=("é",), charset="latin1"), Column("c", "text", charset="latin1"), ConversionKind.SAME),
+    (
+        Column("c", "enum", members=("é",), charset="latin1"),
+        Column("c", "text", charset="utf8mb3"),
+        ConversionKind.SAME,
+    ),
+    (Column("c", "set", members=("😀",)), Column("c", "text", charset="utf8mb3"), ConversionKind.STOP),
 ]
 
 

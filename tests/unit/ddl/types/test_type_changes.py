@@ -194,7 +194,7 @@ def test_a_type_that_is_not_known(old, new):
 def test_a_number_is_clamped_to_the_limits_of_its_type(old, new, limits):
     """As a server does whose session is not strict."""
     sql = plan(old, new).sql
-    assert tuple(re.findall(r"THEN CAST\('([^']+)' AS", sql)) == limits
+    assert tuple(dict.fromkeys(re.findall(r"THEN CAST\('([^']+)' AS", sql))) == limits
     assert tuple(re.findall(r"[<>]= (-?[\d.]+) THEN", sql)) == limits
 
 
@@ -209,7 +209,7 @@ def test_a_number_is_clamped_to_the_limits_of_its_type(old, new, limits):
         ("TIME", "VARCHAR(3)", "left({column}, 3)"),
         ("TIME", "CHAR(3)", "rtrim(left({column}, 3))"),
         ("SET('a')", "VARCHAR(3)", "left({column}, 3)"),
-        ("ENUM('a','b')", "SET('B')", "CASE {column} WHEN 'a' THEN '' WHEN 'b' THEN 'B' ELSE {column} END"),
+        ("ENUM('a','b','c')", "SET('c')", "CASE WHEN {column} IN ('a', 'b') THEN '' ELSE {column} END"),
         ("ENUM('a')", "INT", "CAST(array_position(array('a'), {column}) AS INT)"),
         ("VARBINARY(9)", "BINARY(3)", "rpad({column}, 3, X'00')"),
         ("VARBINARY(9)", "VARBINARY(3)", "substring({column}, 1, 3)"),
