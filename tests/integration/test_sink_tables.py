@@ -45,6 +45,22 @@ def test_an_empty_table_gets_the_columns_that_a_route_extracts(target, database)
     assert plan(target, database).shape == found.shape
 
 
+def test_a_timestamp_of_the_key_gets_another_precision(target, database):
+    """Bronze has NULL for each TIMESTAMP that the source's session lets be NULL; those of the target's key may not."""
+    target.execute(
+        "CREATE TABLE u (id INT, ts TIMESTAMP NOT NULL DEFAULT '2026-01-01', b TIMESTAMP NULL, PRIMARY KEY (id, ts))",
+        database=database,
+    )
+    tables = Tables(target_of(target))
+    name = f"`{database}`.`u`"
+    try:
+        tables.change(f"ALTER TABLE {name} MODIFY b TIMESTAMP(3) NULL, MODIFY ts TIMESTAMP(6) NULL", in_doubt=False)
+    finally:
+        tables.close()
+    query = "SELECT column_name, datetime_precision, is_nullable FROM information_schema.columns WHERE table_schema = '{}' AND table_name = 'u' AND column_name <> 'id' ORDER BY column_name"
+    assert [tuple(row) for row in target.query(query.format(database))] == [("b", 3, "YES"), ("ts", 6, "NO")]
+
+
 def test_a_table_with_rows_must_have_the_columns(target, database):
     """Its rows have no value for them: the error names the column."""
     target.execute("INSERT INTO t VALUES (1, 'a')", database=database)

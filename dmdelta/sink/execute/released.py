@@ -61,5 +61,6 @@ def write_released(server: TargetServer, released: ReleasedRows) -> int:
                 execute_written(connection, statement)
             connection.commit()
         except (pymysql.err.MySQLError, OSError) as error:
-            raise translated(error, f"{server}, released rows of {plan.shape.table},") from error
+            what = f"{server}, released rows of {plan.shape.table},"
+            raise translated(error, what, quotes_rows=True) from error
     return len(changes)

@@ -43,7 +43,7 @@ _NOT_ALLOWED = 1227
 _NAMES_ONLY = frozenset({1044, 1048, 1054, 1142, 1146, 1364, 3819, 4025})
 """Errors whose messages quote only names."""
 _NAME_BEHIND = re.compile(r" for (?:column|key) (?!.* for (?:column|key) )", re.DOTALL)
-_VALUES = re.compile(r"(?:key=|['\"{]).*", re.DOTALL)
+_VALUES = re.compile(r"(?:key=|(?<= for value )|['\"{]).*", re.DOTALL)
 _HINTS = {
     **dict.fromkeys((1064, 1115, 1235, 1273, 1846, 3106, 8200), _BY_HAND),
     1044: "grant the sink's account the privileges listed in docs/spec.md",
@@ -186,7 +186,7 @@ def _list_every_warning(connection: "Connection[Any]") -> None:
 
 def without_values(message: str) -> str:
     """A server's message without what it quotes before the name of a column or a key: `Duplicate entry '…' for key
-    'PRIMARY'`. TiDB also lists keys: `key={tableID=1, handle=7}`.
+    'PRIMARY'`. Without quotes are the value that no partition holds and TiDB's keys: `key={tableID=1, handle=7}`.
     """
     behind = _NAME_BEHIND.search(message)
     end = behind.start() if behind is not None else len(message)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pymysql
 
+from dmdelta.ddl.parse.defaults import altered_table
+from dmdelta.ddl.parse.session import without_nulls
 from dmdelta.errors import SinkError
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.logging import get_logger
@@ -15,7 +17,7 @@ from dmdelta.sink.plan.creation import ColumnChange, add_columns, column_stateme
 from dmdelta.sink.plan.ddl import ALREADY, IN_DOUBT, STRANGE
 from dmdelta.sink.plan.sql import quoted
 from dmdelta.sink.plan.table_mapping import TablePlan, plan_table
-from dmdelta.sink.plan.target_table import TargetTable, read_cascades, read_collations, read_target
+from dmdelta.sink.plan.target_table import PRIMARY, TargetTable, read_cascades, read_collations, read_target
 from dmdelta.sink.target.connection import TargetServer, ask, code_of, connect, execute, is_retryable, translated
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 log = get_logger(__name__)
 ATTEMPTS = 10
+_NULL_IN_KEY = 1171
 
 
 @dataclass(slots=True)
@@ -97,6 +100,9 @@ class Tables:
                 execute(self._open(), sql)
                 break
             except (pymysql.err.MySQLError, OSError) as error:
+                if code_of(error) == _NULL_IN_KEY and (plain := self._without_nulls(sql)) != sql:
+                    self.change(plain, in_doubt=in_doubt)
+                    return
                 if code_of(error) in tolerated:
                     log.warning("statement already applied on the target", code=code_of(error))
                     break
@@ -135,6 +141,13 @@ class Tables:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+    def _without_nulls(self, sql: str) -> str:
+        """An ALTER TABLE without NULL for TIMESTAMPs of the target's primary key."""
+        name, _ = altered_table(sql, "") or (None, ())
+        target = self._read_table(name) if name is not None else None
+        keys = [key for key in target.keys if key.name == PRIMARY] if target is not None else []
+        return without_nulls(sql, {column.lower() for key in keys for column, _ in key.parts if column})
 
     def _open_table(self, schema: TableSchema, *, merged: bool, reloaded: bool) -> TargetTable:
         target = self._read_table(schema.name) or self._create(schema)

@@ -6,6 +6,7 @@ import pytest
 from dmdelta.sink.target.connection import translated
 
 MESSAGES = [
+    (1526, "Table has no partition for value SECRET", "Table has no partition for value …"),
     (1062, "Duplicate entry 'SECRET-1' for key 't.PRIMARY'", "Duplicate entry … for key 't.PRIMARY'"),
     (1062, "Duplicate entry 'SECRET' for key 'x'-1' for key 'u'", "Duplicate entry … for key 'u'"),
     (
