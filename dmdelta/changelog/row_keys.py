@@ -7,7 +7,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
 from dmdelta.changelog.extraction import keys_of
 from dmdelta.ddl.types.silver_types import ZERO_DATE_TYPES
-from dmdelta.model.schema import TableSchema
+from dmdelta.model.schema import Column, TableSchema
 from dmdelta.model.spark_sql import quote
 
 _ROWS, _KEYS = "_dm_target", "_dm_source"
@@ -21,9 +21,12 @@ def same_key(schema: TableSchema, ours: Callable[[str], str], theirs: Sequence[s
         theirs: the SQL of the other row's key columns, in the key's order.
     """
     pairs = zip(keys_of(schema), theirs, strict=True)
-    return " AND ".join(
-        f"{ours(column.name)} {'<=>' if column.type in ZERO_DATE_TYPES else '='} {their}" for column, their in pairs
-    )
+    return " AND ".join(same_value(column, ours(column.name), their) for column, their in pairs)
+
+
+def same_value(column: Column, ours: str, theirs: str) -> str:
+    """The condition (SQL) that two rows have the same value in a key column."""
+    return f"{ours} {'<=>' if column.type in ZERO_DATE_TYPES else '='} {theirs}"
 
 
 def same_key_of(schema: TableSchema, ours: str, theirs: str) -> str:

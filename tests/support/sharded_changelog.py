@@ -25,12 +25,12 @@ def rules(route=ROUTE, **more):
 class Shards:
     """A changelog with routed tables."""
 
-    def __init__(self, spark, lakehouse, *tables, key=("id",), **options):
+    def __init__(self, spark, lakehouse, *tables, key=("id",), columns=COLUMNS, **options):
         self.log = Changelog(spark, lakehouse)
         self.options = {"rules": rules(**options), "shards": Coordination(Mode.PESSIMISTIC)}
         self.begins = dict.fromkeys(tables, Position(1, "binlog.000001", 4))
         for table in tables:
-            self.log.tell(TableSchema(*table, COLUMNS, key))
+            self.log.tell(TableSchema(*table, columns, key))
 
     def apply(self, mode=strategy.Mode.NORMAL):
         """Apply everything since the last call, table by table; returns the results."""

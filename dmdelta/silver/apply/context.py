@@ -197,7 +197,7 @@ def newest_applied(tags: Iterable[CommitTag]) -> CommitTag | None:
     """
     repeated: CommitTag | None = None
     for tag in tags:
-        if tag.app.endswith(REPAIR):
+        if tag.app.endswith(REPAIR) or tag.repaired:
             continue
         if not tag.again:
             return tag

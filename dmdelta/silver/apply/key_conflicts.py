@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from dmdelta.changelog.extraction import extracted, keys_of
-from dmdelta.ddl.types.silver_types import SHARD, silver_type
+from dmdelta.changelog.row_keys import same_value
+from dmdelta.ddl.types.silver_types import SHARD, ZERO_DATE_TYPES, silver_type
 from dmdelta.errors import SchemaError
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.logging import get_logger
@@ -73,7 +74,7 @@ def _find_clashes(batch: Batch, target: Target) -> Clashes:
     keys = [key for key in keys_of(batch.schema) if key.name != SHARD]
     names = [f"_dm_k{number}" for number in range(len(keys))]
     chosen = [f"{extracted('after', key)} AS {name}" for key, name in zip(keys, names, strict=True)]
-    on = [f"_dm_target.{quote(key.name)} = {name}" for key, name in zip(keys, names, strict=True)]
+    on = [same_value(key, f"_dm_target.{quote(key.name)}", name) for key, name in zip(keys, names, strict=True)]
     on += [f"_dm_target.{quote(name)} = {literal(value)}" for name, value in target.route.extracted]
     with wrapped(target.place, "reading"):
         batch.changes.where(new).selectExpr(*chosen).distinct().createOrReplaceTempView("dmdelta_new_keys")
@@ -81,10 +82,10 @@ def _find_clashes(batch: Batch, target: Target) -> Clashes:
         (low, high) = batch.spark.sql(
             "SELECT CAST(min(_dm_k0) AS STRING), CAST(max(_dm_k0) AS STRING) FROM dmdelta_new_keys"
         ).collect()[0]
-        if low is None:
+        if low is None and keys[0].type not in ZERO_DATE_TYPES:
             return Clashes(0, ())
         (row,) = batch.spark.sql(
-            f"""SELECT count(DISTINCT {", ".join(names)}) AS keys,
+            f"""SELECT count(DISTINCT struct({", ".join(names)})) AS keys,
             slice(array_sort(collect_set(_dm_target.{SHARD})), 1, {SHOWN}) AS shards
             FROM dmdelta_new_keys JOIN {target.place} AS _dm_target
             ON {" AND ".join(on)} AND _dm_target.{SHARD} <> {literal(str(target.shard))}
@@ -93,9 +94,14 @@ def _find_clashes(batch: Batch, target: Target) -> Clashes:
     return Clashes(row["keys"], tuple(row["shards"]))
 
 
-def _between(key: Column, low: str, high: str) -> str:
-    """The condition (SQL) that the first key column is within bounds, which are given as text."""
-    kind = silver_type(key)
+def _between(key: Column, low: str | None, high: str | None) -> str:
+    """The condition (SQL) that the first key column is within bounds, which are given as text; None: every key is NULL,
+    a zero date.
+    """
+    kind, column = silver_type(key), f"_dm_target.{quote(key.name)}"
     if kind == "BINARY":
         return "true"  # text does not represent every binary value
-    return f"_dm_target.{quote(key.name)} BETWEEN CAST({literal(low)} AS {kind}) AND CAST({literal(high)} AS {kind})"
+    if low is None or high is None:
+        return f"{column} IS NULL"
+    inside = f"{column} BETWEEN CAST({literal(low)} AS {kind}) AND CAST({literal(high)} AS {kind})"
+    return f"({inside} OR {column} IS NULL)" if key.type in ZERO_DATE_TYPES else inside

@@ -105,6 +105,18 @@ def test_a_clash_can_be_an_error(spark, lakehouse):
     assert shards.silver("id", "v") == [(1, "a")]
 
 
+@pytest.mark.parametrize("key", [("day",), ("day", "id"), ("id", "day")])
+@pytest.mark.parametrize("days", [(None,), (None, "2026-01-02")])
+def test_zero_dates_in_keys_clash(spark, lakehouse, key, days):
+    """A zero date is NULL in silver, and equal to itself."""
+    columns = (Column("id", "int"), Column("day", "date", nullable=False))
+    shards = Shards(spark, lakehouse, ONE, TWO, key=key, columns=columns)
+    for table in (ONE, TWO):
+        for day in days:
+            shards.log.insert({"id": 1, "day": day}, table)
+    assert [result.clashes for result in shards.apply()] == [0, len(days)]
+
+
 def test_without_a_mode_a_change_stops_the_shard(spark, lakehouse):
     """The merged table keeps its columns; the error names the missing setting."""
     shards = Shards(spark, lakehouse, ONE, TWO)

@@ -17,6 +17,7 @@ REPAIRED, REPEATED = tag(9, app=f"a{REPAIR}"), replace(tag(3, app="c"), again=Tr
     [
         ([B, A], B),
         ([REPAIRED, B, A], B),
+        ([replace(B, repaired=True), A], A),
         ([REPEATED, B, A], B),
         ([REPEATED, replace(A, again=True), REPAIRED, B], B),
         ([REPAIRED, replace(B, again=True), REPEATED], replace(B, again=True)),
