@@ -1,10 +1,10 @@
 """The table `dm_meta.<task>_checkpoint`: one commit per flush, the newest row of each key is current.
 
-A row's key is source (`id`), schema and table; the global row has empty names, as in DM. Older rows are kept, so the
-table is also the history of the task's progress.
+A row's key is source (`id`), schema and table; the global row has empty names, as in DM. The rows of the last `KEPT`
+flushes stay as the history of the task's progress.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
@@ -12,15 +12,20 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
 from dmdelta.checkpoint.points import FlushReason, Point, Snapshot, StoredPoints, TablePoint
+from dmdelta.errors import CommitConflict
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.lakehouse.access.commit_tag import CommitTag
 from dmdelta.lakehouse.access.interface import one_of
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.lakehouse.metadata_table import COMPACT_EVERY, MetadataRow, MetadataTable, TaskMetadata
 from dmdelta.lakehouse.session import clone_session
+from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
 
+log = get_logger(__name__)
+KEPT = 1_000
+"""The flushes whose rows are kept, eight hours at the default interval: a start reads all rows."""
 GLOBAL: TableName = ("", "")
 """Schema and table of a global row."""
 
@@ -86,7 +91,8 @@ class CheckpointStore:
         return sorted(self._rows.values(), key=display_order)
 
     def write(self, snapshot: Snapshot, changed: Sequence[TablePoint], reason: FlushReason) -> None:
-        """Append the global row and those of the `changed` tables in one commit.
+        """Append the global row and those of the `changed` tables in one commit; at times also the other tables' rows,
+        so that the rows of old flushes can be removed.
 
         Raises:
             Fenced: another runner of the task has flushed meanwhile.
@@ -105,14 +111,36 @@ class CheckpointStore:
         for row in rows:
             name = (row.setdefault("cp_schema", ""), row.setdefault("cp_table", ""))
             row["created_at"] = created.setdefault(name, now)
+        is_compacted = flush_id % COMPACT_EVERY == 0
+        if is_compacted:
+            written = {(row["cp_schema"], row["cp_table"]) for row in rows}
+            rows += [{**row, "flush_id": flush_id} for name, row in self._rows.items() if name not in written]
         reach(CrashPoint.CHECKPOINT_MID_FLUSH)
         self._table.append(rows, self._tag(flush_id, snapshot))
         self._flush_id = flush_id
         self._begin = snapshot.global_point.position
         self._created = created
         self._rows = {**self._rows, **{(row["cp_schema"], row["cp_table"]): _shown(row) for row in rows}}
-        if flush_id % COMPACT_EVERY == 0:
+        if is_compacted:
+            self._shorten(flush_id)
+
+    def _shorten(self, flush_id: int) -> None:
+        """Remove the rows of old flushes, after one that has the rows of all tables; compact the others.
+
+        Raises:
+            LakehouseError: the table cannot be written.
+        """
+
+        def is_old(literal: Callable[[str], str]) -> str:
+            return f"id = {literal(self.source_id)} AND flush_id <= {flush_id - KEPT}"
+
+        try:
+            if flush_id > KEPT:
+                self._table.delete(is_old)
             self._table.compact()
+        except CommitConflict:
+            # Another source does the same. The next time is soon enough.
+            log.info("checkpoint not compacted: another writer was faster", source=self.source_id)
 
     def _tag(self, flush_id: int, snapshot: Snapshot) -> CommitTag:
         end = snapshot.global_point

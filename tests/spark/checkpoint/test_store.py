@@ -11,6 +11,7 @@ from dmdelta.checkpoint import (
     checkpoint_rows,
     load_points,
 )
+from dmdelta.checkpoint import store as checkpoint_store
 from dmdelta.checkpoint.store import CHECKPOINT
 from dmdelta.errors import Fenced, ForeignTable, LakehouseError
 from dmdelta.lakehouse.history import newest_own_commit
@@ -69,6 +70,28 @@ def test_each_flush_is_one_tagged_commit_and_old_rows_are_kept(spark, lakehouse)
     assert (commit.tag.version, commit.tag.begin, commit.tag.end) == (2, at(100).position, at(200).position)
     assert spark.sql(f"SELECT * FROM {table}").count() == 3
     assert spark.sql(f"SELECT * FROM {table}").columns == list(CHECKPOINT.columns)
+
+
+def test_rows_of_old_flushes_are_removed(spark, lakehouse, monkeypatch):
+    """Each hundredth flush has the rows of all tables, so that none loses its newest one; other sources keep theirs."""
+    monkeypatch.setattr(checkpoint_store, "KEPT", 2)
+    monkeypatch.setattr(checkpoint_store, "COMPACT_EVERY", 4)
+    other, _ = opened(spark, lakehouse, source="two")
+    other.write(Snapshot("two", at(50), (), at(50)), (), FlushReason.INTERVAL)
+    store, _ = opened(spark, lakehouse)
+    quiet = TablePoint(*A, at(800), 5, '{"x":1}')
+    for number in range(1, 9):
+        tables = (quiet, TablePoint(*B, at(200 + number), 6 + number))
+        changed = tables if number == 1 else tables[1:]
+        store.write(Snapshot("one", at(100 + number), tables, at(900)), changed, FlushReason.INTERVAL)
+    _, after = opened(spark, lakehouse, run="r2")
+    assert (after.flush_id, after.global_point) == (8, at(108))
+    assert after.tables == {A: quiet, B: TablePoint(*B, at(208), 14)}
+    rows = spark.sql(f"SELECT id, flush_id, cp_table FROM {CHECKPOINT.place(lakehouse, 'shop')}").collect()
+    assert {row["flush_id"] for row in rows if row["id"] == "one"} == {7, 8}
+    assert [row["flush_id"] for row in rows if row["id"] == "two"] == [1]
+    (shown,) = (row for row in checkpoint_rows(spark, lakehouse, "shop") if row["cp_table"] == A[1])
+    assert shown["updated_at"] == shown["created_at"]
 
 
 def test_sources_of_a_task_share_the_table_and_nothing_else(spark, lakehouse):
