@@ -48,7 +48,7 @@ test-long: servers ## the long lane, hours on 2 cores: DDL suite, shard merge, e
 	$(PY) -m pytest tests -m "long and not mysql97 and not tidb" --timeout 1800 -n 2 --dist worksteal
 
 test-crash: servers ## the fault matrix, less than an hour: each fault at each point and at each moment of a source's stream
-	$(PY) -m pytest tests/crash/test_fault_matrix.py tests/crash/test_source_faults.py tests/crash/test_care_kills.py tests/crash/test_sabotage.py -n 2 --dist worksteal
+	$(PY) -m pytest tests/crash/test_fault_matrix.py tests/crash/test_source_faults.py tests/crash/test_maintenance_kills.py tests/crash/test_sabotage.py -n 2 --dist worksteal
 
 soak: servers ## random load and faults over MySQL and MariaDB for MINUTES (60), every table compared repeatedly; SEED repeats a run
 	$(PY) -m tests.soak --minutes $(or $(MINUTES),60) $(if $(SEED),--seed $(SEED))

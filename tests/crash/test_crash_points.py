@@ -25,7 +25,7 @@ ELSEWHERE = (*SNAPSHOT, *SINK, CrashPoint.RELAY_MID_TRANSACTION, CrashPoint.RELA
 SELDOM = (
     CrashPoint.SILVER_BETWEEN_COMMITS,
     CrashPoint.MEMORY_EVICTED,
-    *(point for point in CrashPoint if point.name.startswith("CARE")),
+    *(point for point in CrashPoint if point.name.startswith("MAINTENANCE")),
 )
 """Points that this task may not pass: test_fault_matrix.py."""
 EVERY = tuple(point for point in CrashPoint if point not in (*RELAY, *ELSEWHERE, *SELDOM))

@@ -99,7 +99,8 @@ def total(spark, frames: dict[str, DataFrame]) -> int:
 
 @contextmanager
 def meddled(task: Task, rng: random.Random):
-    """A runner that is killed repeatedly, and asked to maintain and to read tables again."""
+    """A runner that is killed repeatedly, and asked to maintain and to read tables again; yields a list of the kills."""
+    kills: list[float] = []
 
     def work(stop: threading.Event):
         while not stop.is_set():
@@ -113,9 +114,10 @@ def meddled(task: Task, rng: random.Random):
                     stop.wait(rng.uniform(5.0, 30.0))
                 assert process.poll() is None, process.log()
                 process.kill()
+                kills.append(time.monotonic())
 
     with in_background(work):
-        yield
+        yield kills
 
 
 @dataclass
@@ -182,7 +184,6 @@ def test_live_reads_preserve_the_total(mysql80, tmp_path, spark, record_property
     Two of three reads are at the end of bronze. A refusal names the last position that can be read, and the tables are read there.
     """
     seed = int(os.environ.get("DMDELTA_TEST_SEED") or time.time_ns() % 1_000_000)
-    record_property("seed", seed)
     print(f"live reads: DMDELTA_TEST_SEED={seed}")
     rng = random.Random(seed)
     task = Task(tmp_path, mysql80, mysql80.fresh_database("live"), settings={"live": {"landing-interval": "1s"}})
@@ -195,7 +196,7 @@ def test_live_reads_preserve_the_total(mysql80, tmp_path, spark, record_property
     with task.environment():
         reader = profile_session(spark, Profile.SMALL)
         reads = Reads(reader, load_spec(task.spec), names, rng)  # each start of a process writes the file
-    with task.environment(), meddled(task, rng), in_background(transfers.work):
+    with task.environment(), meddled(task, rng) as kills, in_background(transfers.work):
         while reads.done < READS and len(reads.refused) < 50 + reads.done:
             is_newest = rng.random() < 2 / 3 or not transfers.recorded
             refusal = reads.read(*(None, None) if is_newest else rng.choice(transfers.recorded[-20:]))
@@ -205,5 +206,6 @@ def test_live_reads_preserve_the_total(mysql80, tmp_path, spark, record_property
         f"{reads.done} reads, {reads.compared} compared with the source, {reads.absent} before landing, "
         f"{len(reads.refused)} refused: {set(map(str, reads.refused))}"
     )
+    record_property("faults", len(kills))
     assert reads.done >= READS
     assert reads.compared

@@ -109,7 +109,7 @@ class BackgroundMaintenance:
         tables = [maintained_silver(self.spark, target.place)]
         if scheduler.context.checks is not no_checks:
             tables.append(MaintainedTable(Quarantine.of(target).place, Content.QUARANTINE))
-        worn = [(table, plan) for table in tables if (plan := self._plan(table, stop)).deeds]
+        worn = [(table, plan) for table in tables if (plan := self._plan(table, stop)).actions]
         if not worn:
             return
         # The quarantine, too: the turns of the table write it.
@@ -135,7 +135,7 @@ class BackgroundMaintenance:
             self._failed(bronze, error, stop)
             return
         if expired is not None:
-            self.scheduler.tables.counters.cared_for("expire")
+            self.scheduler.tables.counters.maintained("expire")
             log.info("bronze rows expired", table=bronze, before=str(expired.before), rows=expired.rows)
 
     def _maintain(self, table: MaintainedTable, stop: StopRequest, since: PartitionBound | None = None) -> None:
@@ -158,15 +158,15 @@ class BackgroundMaintenance:
         self, table: MaintainedTable, plan: MaintenancePlan, stop: StopRequest, since: PartitionBound | None = None
     ) -> None:
         """Run the planned maintenance."""
-        if not plan.deeds:
+        if not plan.actions:
             return
         try:
             done = self._perform(table, plan, since)
         except DmdeltaError as error:
             self._failed(table.table, error, stop)
             return
-        for deed in plan.deeds:
-            self.scheduler.tables.counters.cared_for(deed)
+        for action in plan.actions:
+            self.scheduler.tables.counters.maintained(action)
         if plan.vacuum:
             self._vacuumed[table.table] = datetime.now(timezone.utc)
         log.info("maintenance finished", **asdict(done))
@@ -181,7 +181,7 @@ class BackgroundMaintenance:
     def _failed(self, table: str, error: DmdeltaError, stop: StopRequest) -> None:
         """Count and report a failure: the table's rows are unchanged, and it is retried later."""
         if not stop.requested:
-            self.scheduler.tables.counters.cared_for("failure")
+            self.scheduler.tables.counters.maintained("failure")
             log.warning("maintenance failed, retrying later", table=table, why=error.message, hint=error.hint)
 
 

@@ -76,7 +76,7 @@ def maintain(
             result = perform(spark, table, MaintenancePlan() if dry_run else plan)
             compacted, made = result.compacted_files, result.new_files
             first = ["expire"] if expired is not None and table.content is Content.BRONZE else []
-            done = (*first, *plan.deeds)
+            done = (*first, *plan.actions)
             maintained.append(
                 Maintained(
                     table=shown,

@@ -110,7 +110,7 @@ class Counts:
     clashes: Mapping[Labels, int]
     failures: Mapping[Labels, int]
     spent: Mapping[Labels, tuple[int, float]]
-    care: Mapping[Labels, int] = field(default_factory=dict)
+    maintenance: Mapping[Labels, int] = field(default_factory=dict)
     ranges: Mapping[Labels, int] = field(default_factory=dict)
 
 
@@ -128,7 +128,7 @@ class RunCounters:
     _clashes: Counter[Labels] = field(default_factory=Counter)
     _failures: Counter[Labels] = field(default_factory=Counter)
     _ranges: Counter[Labels] = field(default_factory=Counter)
-    _care: Counter[Labels] = field(default_factory=Counter)
+    _maintenance: Counter[Labels] = field(default_factory=Counter)
     _spent: dict[Labels, tuple[int, float]] = field(default_factory=dict)
     _recent: dict[Labels, float] = field(default_factory=dict)
     _loads: dict[str, _Load] = field(default_factory=dict)
@@ -186,9 +186,9 @@ class RunCounters:
         with self._lock:
             self._failures.update({(source_id, table, check): rows for check, rows in failures.items()})
 
-    def cared_for(self, deed: str) -> None:
+    def maintained(self, action: str) -> None:
         with self._lock:
-            self._care[(deed,)] += 1
+            self._maintenance[(action,)] += 1
 
     @contextmanager
     def spending(self, source_id: str, phase: str) -> Iterator[None]:
@@ -217,7 +217,7 @@ class RunCounters:
                 clashes={labels: keys for labels, keys in self._clashes.items() if keys},
                 failures=dict(self._failures),
                 spent=dict(self._spent),
-                care=dict(self._care),
+                maintenance=dict(self._maintenance),
                 ranges=dict(self._ranges),
             )
 

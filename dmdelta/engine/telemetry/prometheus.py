@@ -74,7 +74,7 @@ def counted(counts: Counts) -> Iterator[Metric]:
     yield family("shard_key_clashes", "Keys that occur in several shards.", table, counts.clashes, grows=True)
     checked = (*table, "expectation")
     yield family("row_check_failures", "Rows that fail an expectation.", checked, counts.failures, grows=True)
-    yield family("table_care", "Maintenance actions on tables.", ("deed",), counts.care, grows=True)
+    yield family("table_maintenance", "Maintenance actions on tables.", ("action",), counts.maintenance, grows=True)
     spent = SummaryMetricFamily(
         "dmdelta_batch_seconds",
         "Duration of landing a batch, a table's turn, applying a range to all tables, and writing a checkpoint.",

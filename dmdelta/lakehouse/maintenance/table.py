@@ -86,7 +86,7 @@ class MaintenancePlan:
     clean: bool = False
 
     @property
-    def deeds(self) -> list[str]:
+    def actions(self) -> list[str]:
         """The names of the planned actions."""
         return [name for name in ("retain", "purge", "compact", "vacuum", "clean") if getattr(self, name)]
 
@@ -125,7 +125,7 @@ def read_table_health(spark: SparkSession, maintained: MaintainedTable) -> Table
             if is_absent(error):
                 return None
             raise
-        deeds = [
+        actions = [
             MaintenanceAction(
                 row["timestamp"].astimezone(timezone.utc), row["operation"], row["operationMetrics"] or {}
             )
@@ -136,32 +136,32 @@ def read_table_health(spark: SparkSession, maintained: MaintainedTable) -> Table
     properties = state.properties if state is not None else {}
     retention = maintained.retention.changed_by(properties)
     return replace(
-        table_health_of(deeds, count["rows"]),
+        table_health_of(actions, count["rows"]),
         retention=retention,
         unset=any(name not in properties for name in maintained.retention.properties),
         old_log_files=len(maintained.old_commits(spark, retention).files),
     )
 
 
-def table_health_of(deeds: Sequence[MaintenanceAction], rows: int) -> TableHealth:
+def table_health_of(actions: Sequence[MaintenanceAction], rows: int) -> TableHealth:
     """Derives the state from a history, newest first, of a table with this many rows."""
     new_files = dead_rows = 0
     compacted = purged = False
     written_at = vacuumed_at = None
-    for deed in deeds:
-        if deed.operation.startswith("VACUUM"):
-            vacuumed_at = vacuumed_at or deed.at
+    for action in actions:
+        if action.operation.startswith("VACUUM"):
+            vacuumed_at = vacuumed_at or action.at
             continue
-        compacted = compacted or deed.operation in ("OPTIMIZE", "REORG")
-        purged = purged or deed.operation == "REORG"
-        if deed.operation in ("OPTIMIZE", "REORG"):
-            written_at = written_at or deed.at
+        compacted = compacted or action.operation in ("OPTIMIZE", "REORG")
+        purged = purged or action.operation == "REORG"
+        if action.operation in ("OPTIMIZE", "REORG"):
+            written_at = written_at or action.at
             continue
-        added = deed.sum_of(_ADDED)
-        written_at = written_at or (deed.at if added or deed.sum_of(_DEAD) else None)
+        added = action.sum_of(_ADDED)
+        written_at = written_at or (action.at if added or action.sum_of(_DEAD) else None)
         new_files += 0 if compacted else added
-        dead_rows += 0 if purged else deed.sum_of(_DEAD)
-    made_at = deeds[-1].at if 0 < len(deeds) < HISTORY_COMMITS else None
+        dead_rows += 0 if purged else action.sum_of(_DEAD)
+    made_at = actions[-1].at if 0 < len(actions) < HISTORY_COMMITS else None
     return TableHealth(new_files, dead_rows, rows, written_at, vacuumed_at, made_at)
 
 
@@ -207,16 +207,16 @@ def maintain_table(
     if plan.purge:
         with spark_writes(table):
             purged, _ = rewrite_files(spark, table, f"REORG TABLE {table} APPLY (PURGE)")
-    reach(CrashPoint.CARE_BEFORE_COMPACTION)
+    reach(CrashPoint.MAINTENANCE_BEFORE_COMPACTION)
     if plan.compact:
         gone, added = _compact(spark, maintained, since)
-    reach(CrashPoint.CARE_BEFORE_VACUUM)
+    reach(CrashPoint.MAINTENANCE_BEFORE_VACUUM)
     if plan.vacuum:
         with spark_writes(table):
             _vacuum(spark, table)
     if plan.clean:
         log_files = clean_log(spark, maintained)
-    reach(CrashPoint.CARE_END)
+    reach(CrashPoint.MAINTENANCE_END)
     return MaintenanceResult(table, purged, gone, added, plan.vacuum, log_files)
 
 
@@ -250,13 +250,13 @@ def maintain_metadata(spark: SparkSession, maintained: MaintainedTable, plan: Ma
     if plan.retain:
         local.set_properties(maintained.retention.properties)
     # There is nothing to purge: delta-rs rewrites files from which it deletes rows.
-    reach(CrashPoint.CARE_BEFORE_COMPACTION)
+    reach(CrashPoint.MAINTENANCE_BEFORE_COMPACTION)
     gone, added = local.compact() if plan.compact else (None, None)
-    reach(CrashPoint.CARE_BEFORE_VACUUM)
+    reach(CrashPoint.MAINTENANCE_BEFORE_VACUUM)
     if plan.vacuum:
         local.vacuum()
     log_files = clean_log(spark, maintained) if plan.clean else None
-    reach(CrashPoint.CARE_END)
+    reach(CrashPoint.MAINTENANCE_END)
     return MaintenanceResult(table, None, gone, added, plan.vacuum, log_files)
 
 

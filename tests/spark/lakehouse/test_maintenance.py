@@ -37,13 +37,13 @@ def test_a_table_is_compacted_purged_vacuumed_and_continues(spark, lakehouse):
     wear = read_table_health(spark, maintained_silver(spark, table))
     assert (wear.new_files >= 4, wear.dead_rows, wear.rows, wear.vacuumed_at) == (True, 9, 14, None)
     plan = plan_maintenance(wear, datetime.now(timezone.utc), thorough=True)
-    assert plan.deeds == ["purge", "compact", "vacuum"]
+    assert plan.actions == ["purge", "compact", "vacuum"]
 
     spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 0 hours')")
-    caring = maintenance_session(spark)
-    cared = maintain_table(caring, maintained_silver(spark, table), plan)
-    assert cared.purged_files >= 1
-    assert cared.vacuumed
+    maintaining = maintenance_session(spark)
+    done = maintain_table(maintaining, maintained_silver(spark, table), plan)
+    assert done.purged_files >= 1
+    assert done.vacuumed
     assert changelog.silver() == expected
     assert position(spark, changelog) == where
     assert files(table) == in_table(spark, table) == 1, "old files are gone"
@@ -67,17 +67,17 @@ def test_well_clustered_files_are_not_rewritten(spark, lakehouse):
     for number in range(50):
         changelog.insert({"id": number, "v": "x" * 80})
     changelog.apply(begin)
-    caring = maintenance_session(spark)
-    assert int(caring.conf.get(CUBE)) > 1 << 20
-    caring.conf.set(CUBE, "1000")
+    maintaining = maintenance_session(spark)
+    assert int(maintaining.conf.get(CUBE)) > 1 << 20
+    maintaining.conf.set(CUBE, "1000")
     only = MaintenancePlan(compact=True)
-    assert maintain_table(caring, maintained_silver(spark, table), only).compacted_files >= 1
+    assert maintain_table(maintaining, maintained_silver(spark, table), only).compacted_files >= 1
     for number in (60, 61):
         begin = changelog.position
         changelog.insert({"id": number, "v": "late"})
         changelog.apply(begin)
-    cared = maintain_table(caring, maintained_silver(spark, table), only)
-    assert (cared.compacted_files, cared.new_files) == (2, 1)
+    done = maintain_table(maintaining, maintained_silver(spark, table), only)
+    assert (done.compacted_files, done.new_files) == (2, 1)
 
 
 @pytest.mark.parametrize(("content", "writer"), [(Content.QUARANTINE, "Apache-Spark"), (Content.BRONZE, "delta-rs")])

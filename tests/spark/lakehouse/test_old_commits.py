@@ -64,7 +64,7 @@ def checkpoint_at_each_commit(spark, table):
     spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.checkpointInterval' = '1')")
 
 
-def care(spark, table):
+def maintain(spark, table):
     """The actions of `dmdelta maintain` on a table."""
     health = read_table_health(spark, table)
     return maintain_table(spark, table, plan_maintenance(health, datetime.now(timezone.utc), thorough=True))
@@ -86,9 +86,9 @@ def test_bronze_forgets_commits_but_no_position(spark, source):
     landed = land_next(spark, source, landed)
     before = commits_of(source.bronze)
 
-    cared = care(spark, table)
-    assert cared.vacuumed, "without it, the next one would need the log from its beginning"
-    assert cared.log_files > 0
+    maintained = maintain(spark, table)
+    assert maintained.vacuumed, "without it, the next one would need the log from its beginning"
+    assert maintained.log_files > 0
     left = commits_of(source.bronze)
     assert left[0] > before[2] == newest_own_commit(spark, source.bronze, landing_app("task", BUSY)).version - 2
     assert newest_landed(spark, idle) == mark
@@ -118,8 +118,8 @@ def test_positions_are_repeated_again_before_their_repetition_is_old(spark, sour
         landed = land_next(spark, source, landed)
         age(source.bronze, FREQUENT.log + timedelta(hours=1))
         landed = land_next(spark, source, landed)
-        care(spark, table)
-        care(spark, table)
+        maintain(spark, table)
+        maintain(spark, table)
         assert len(commits_of(source.bronze)) < 15
         assert newest_landed(spark, idle) == mark
         assert newest_landed(spark, source) == landed
@@ -136,7 +136,7 @@ def test_the_lost_batches_of_several_epochs_are_ranges(spark, source):
     checkpoint_at_each_commit(spark, source.bronze)
     age(source.bronze, FREQUENT.log + timedelta(hours=1))
     third = land_next(spark, source, second)
-    assert care(spark, MaintainedTable(source.bronze, Content.BRONZE)).log_files > 0
+    assert maintain(spark, MaintainedTable(source.bronze, Content.BRONZE)).log_files > 0
 
     found = ranges_after(spark, source, third, behind)
     assert found[0].begin == behind
@@ -174,14 +174,14 @@ def test_silver_continues_after_its_log_was_cleaned(spark, lakehouse):
     for number in range(3):
         apply(changelog, number)
     checkpoint_at_each_commit(spark, table.table)
-    assert care(spark, table).vacuumed
+    assert maintain(spark, table).vacuumed
     age(table.table, SILVER.log + timedelta(hours=1))
     where, rows = position(spark, table.table), changelog.silver()
-    care(spark, table)
+    maintain(spark, table)
     apply(changelog, 3)
     age(table.table, SILVER.vacuum + timedelta(minutes=1))
     for _ in range(2):
-        care(spark, table)
+        maintain(spark, table)
     left = commits_of(table.table)
     assert left[0] > 3
     assert left == list(range(left[0], left[-1] + 1))
@@ -203,9 +203,9 @@ def test_the_position_of_an_idle_table_is_repeated(spark, lakehouse):
     for _ in range(2):
         age(table.table, SILVER.log + timedelta(hours=1))
         spark.sql(f"ALTER TABLE {table.table} SET TBLPROPERTIES ('mine' = 'now')")
-        care(spark, table)
+        maintain(spark, table)
         spark.sql(f"INSERT INTO {table.table} SELECT * FROM {table.table} WHERE false")
-        care(spark, table)
+        maintain(spark, table)
     assert commits_of(table.table)[0] > 5
     assert position(spark, table.table) == replace(where, again=True)
     apply(changelog, 2)
@@ -225,7 +225,7 @@ def test_a_merged_table_keeps_the_position_of_a_shard_without_changes(spark, lak
         age(table.table, SILVER.log + timedelta(hours=1))
         shards.log.insert({"id": number, "v": "b"}, ONE)
         shards.apply()
-        care(spark, table)
+        maintain(spark, table)
     assert commits_of(table.table)[0] > 3
     assert shard_position(spark, table.table, TWO) == replace(idle, again=True)
     assert shard_position(spark, table.table, ONE).end == shards.begins[ONE]
@@ -244,7 +244,7 @@ def test_a_table_of_an_earlier_version_gets_the_retention_once(spark, lakehouse)
     assert properties(spark, table)[FILE_RETENTION] == "interval 480 minutes"
     spark.sql(f"ALTER TABLE {table.table} UNSET TBLPROPERTIES ('{FILE_RETENTION}')")
     assert plan_maintenance(read_table_health(spark, table), datetime.now(timezone.utc)).retain
-    care(spark, table)
+    maintain(spark, table)
     assert properties(spark, table)[FILE_RETENTION] == "interval 480 minutes"
     longer = f"'{FILE_RETENTION}' = 'interval 3 days', '{LOG_RETENTION}' = 'interval 5 days'"
     spark.sql(f"ALTER TABLE {table.table} SET TBLPROPERTIES ({longer})")
@@ -266,8 +266,8 @@ def test_after_a_vacuum_that_lists_files_the_next_one_does_not_list_them(spark, 
     age(table.table, SILVER.files + timedelta(hours=1))
     newest = commits_of(table.table)[-1]
     with spark_writes(table.table), pytest.raises(LakehouseError, match="is being written"):
-        care(spark, table)
-    assert care(spark, table).vacuumed
+        maintain(spark, table)
+    assert maintain(spark, table).vacuumed
     assert vacuumed_to(local_folder(table.table) / "_delta_log") == newest
     spark.sql(f"VACUUM {table.table} LITE").collect()
 

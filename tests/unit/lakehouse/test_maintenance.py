@@ -20,7 +20,7 @@ NOW = datetime(2026, 11, 22, 12, tzinfo=timezone.utc)
 JUST_NOW = NOW - timedelta(minutes=1)
 
 
-def deed(operation, hours=1.0, **metrics):
+def action(operation, hours=1.0, **metrics):
     return MaintenanceAction(
         NOW - timedelta(hours=hours), operation, {name: str(value) for name, value in metrics.items()}
     )
@@ -29,28 +29,28 @@ def deed(operation, hours=1.0, **metrics):
 def test_counts_start_at_the_last_maintenance():
     """Files since the last compaction, dead rows since the last purge; other commits are ignored."""
     history = [
-        deed("VACUUM END", 1, numDeletedFiles=9),
-        deed("VACUUM START", 2),
-        deed("SET TBLPROPERTIES", 3),
-        deed("WRITE", 4, numFiles=2, numDeletedRows=5),
-        deed("MERGE", 5, numTargetFilesAdded=3, numTargetRowsUpdated=7, numTargetRowsDeleted=1),
-        deed("OPTIMIZE", 6, numAddedFiles=1, numRemovedFiles=50),
-        deed("DELETE", 7, numDeletedRows=11, numAddedFiles=0),
-        deed("REORG", 8, numAddedFiles=4),
-        deed("DELETE", 9, numDeletedRows=1000),
+        action("VACUUM END", 1, numDeletedFiles=9),
+        action("VACUUM START", 2),
+        action("SET TBLPROPERTIES", 3),
+        action("WRITE", 4, numFiles=2, numDeletedRows=5),
+        action("MERGE", 5, numTargetFilesAdded=3, numTargetRowsUpdated=7, numTargetRowsDeleted=1),
+        action("OPTIMIZE", 6, numAddedFiles=1, numRemovedFiles=50),
+        action("DELETE", 7, numDeletedRows=11, numAddedFiles=0),
+        action("REORG", 8, numAddedFiles=4),
+        action("DELETE", 9, numDeletedRows=1000),
     ]
     begun = NOW - timedelta(hours=9)
     assert table_health_of(history, 90) == TableHealth(
         5, 24, 90, NOW - timedelta(hours=4), NOW - timedelta(hours=1), begun
     )
     assert table_health_of(history[4:], 90) == TableHealth(3, 19, 90, NOW - timedelta(hours=5), made_at=begun)
-    assert table_health_of([deed("WRITE", numFiles=1)] * HISTORY_COMMITS, 90).made_at is None
+    assert table_health_of([action("WRITE", numFiles=1)] * HISTORY_COMMITS, 90).made_at is None
     assert table_health_of(history[5:], 90).written_at == NOW - timedelta(hours=6)
     assert table_health_of([], 0) == TableHealth()
 
 
 @pytest.mark.parametrize(
-    ("wear", "deeds", "thorough"),
+    ("wear", "actions", "thorough"),
     [
         (TableHealth(COMPACT_FILES - 1, vacuumed_at=JUST_NOW), [], ["compact"]),
         (TableHealth(COMPACT_FILES, vacuumed_at=JUST_NOW), ["compact"], ["compact"]),
@@ -71,13 +71,13 @@ def test_counts_start_at_the_last_maintenance():
         (TableHealth(vacuumed_at=JUST_NOW, unset=True), ["retain"], ["retain"]),
     ],
 )
-def test_a_plan_from_the_tables_state(wear, deeds, thorough):
+def test_a_plan_from_the_tables_state(wear, actions, thorough):
     """Small files, dead rows and old commits by their number; old files periodically, until none are left to remove."""
-    assert plan_maintenance(wear, NOW).deeds == deeds
-    assert plan_maintenance(wear, NOW, thorough=True).deeds == thorough
+    assert plan_maintenance(wear, NOW).actions == actions
+    assert plan_maintenance(wear, NOW, thorough=True).actions == thorough
 
 
 def test_nothing_to_do():
     """The plan without maintenance has no actions."""
-    assert MaintenancePlan().deeds == []
-    assert MaintenancePlan(purge=True, vacuum=True).deeds == ["purge", "vacuum"]
+    assert MaintenancePlan().actions == []
+    assert MaintenancePlan(purge=True, vacuum=True).actions == ["purge", "vacuum"]

@@ -47,7 +47,7 @@ def test_applied_rows_are_counted() -> None:
     counters.applied("s2", result({}, table="u"))
     counters.failed("s1", "s.t", {"positive": 2})
     counters.failed("s1", "s.t", {"positive": 1})
-    counters.cared_for("OPTIMIZE")
+    counters.maintained("OPTIMIZE")
     assert len(seen) == 7
     newest = seen[-1]
     assert (newest.landed_batches, newest.landed_to) == (3, {"s1": "1/b.000001:200", "s2": "1/b.000001:50"})
@@ -58,7 +58,7 @@ def test_applied_rows_are_counted() -> None:
     assert counts.clashes == {("s1", "s.t"): 4}
     assert counts.failures == {("s1", "s.t", "positive"): 3}
     assert counts.ranges == {("s1", "memory"): 1, ("s1", "bronze"): 1, ("s2", "memory"): 1}
-    assert counts.care == {("OPTIMIZE",): 1}
+    assert counts.maintenance == {("OPTIMIZE",): 1}
 
 
 def test_the_duration_of_phases() -> None:

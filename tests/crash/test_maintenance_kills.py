@@ -14,9 +14,9 @@ TRIES = 6
 
 
 @pytest.fixture
-def cared(mysql80, tmp_path):
+def maintained(mysql80, tmp_path):
     """A task with some rows in silver, and the start of its log."""
-    task = Task(tmp_path, mysql80, mysql80.fresh_database("care"))
+    task = Task(tmp_path, mysql80, mysql80.fresh_database("maintenance"))
     task.start_here()
     file, offset, _ = mysql80.position()
     mysql80.execute(*TABLES, database=task.database)
@@ -26,23 +26,23 @@ def cared(mysql80, tmp_path):
 
 @pytest.mark.long
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("deed", ["OPTIMIZE", "VACUUM"])
-def test_a_kill_during_maintenance_changes_no_row(cared, spark, deed):
+@pytest.mark.parametrize("action", ["OPTIMIZE", "VACUUM"])
+def test_a_kill_during_maintenance_changes_no_row(maintained, spark, action):
     """Silver = source, bronze once, before and after the next maintenance; leftover files do no harm."""
-    task, since = cared
+    task, since = maintained
     for number in range(1, TRIES + 1):
         wear(task, 1000 * number)
-        if deed == "VACUUM":
+        if action == "VACUUM":
             maintain(task)
             table = f"delta.`{folder(task)}`"
             spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.deletedFileRetentionDuration' = '0 seconds')")
-        kill_care(task, comes=deed == "OPTIMIZE")
+        kill_maintenance(task, comes=action == "OPTIMIZE")
         (newest,) = spark.sql(f"DESCRIBE HISTORY delta.`{folder(task)}` LIMIT 1").collect()
         assert_exactly_once(spark, task, since)
-        if newest.operation == ("VACUUM START" if deed == "VACUUM" else "WRITE"):
+        if newest.operation == ("VACUUM START" if action == "VACUUM" else "WRITE"):
             break
     else:
-        pytest.fail(f"no kill of {TRIES} came in the midst of {deed}")
+        pytest.fail(f"no kill of {TRIES} came in the midst of {action}")
     wear(task, 1000 * (TRIES + 1))
     maintain(task)
     assert_exactly_once(spark, task, since)
@@ -60,7 +60,7 @@ def maintain(task: Task) -> None:
         assert process.wait(180) == 0, process.log()
 
 
-def kill_care(task: Task, *, comes: bool) -> None:
+def kill_maintenance(task: Task, *, comes: bool) -> None:
     """Kill `dmdelta maintain` as soon as a file appears or disappears."""
     before = files(task)
     with task.process(command="maintain") as process:

@@ -31,12 +31,12 @@ def often(monkeypatch):
 def test_tables_are_compacted_while_they_change(mysql80, spark, tmp_path):
     """Compacted while ranges follow each other closely, and stopped in between; `maintain` then compacts all tables."""
     tables = ("big", "notes", "pairs")
-    task = Task(tmp_path, mysql80, mysql80.fresh_database("care"), mode="all", tables=tables)
+    task = Task(tmp_path, mysql80, mysql80.fresh_database("maintenance"), mode="all", tables=tables)
     fill(mysql80, task.database, 300, every_type=False)
     lakehouse = Lakehouse(root=str(task.root))
     places = [lakehouse.bronze, *(lakehouse.silver(task.database, table) for table in ("big", "notes"))]
     with Meddler(mysql80, task.database, 3), task.running():
-        wait_until(lambda: all(map(is_cared_for, places)), 300)
+        wait_until(lambda: all(map(is_maintained, places)), 300)
     task.catch_up()
     assert_silver_equals_source(spark, task)
 
@@ -53,7 +53,7 @@ def test_tables_are_compacted_while_they_change(mysql80, spark, tmp_path):
     assert {folder.name for folder in (task.root / "dm_meta").iterdir()} <= known
 
 
-def is_cared_for(table):
+def is_maintained(table):
     """Its log has the commit; Spark is busy enough."""
     log = Path(table.split("`")[1], "_delta_log").glob("*.json")
     return any(re.search('"operation":"(OPTIMIZE|REORG)"', commit.read_text()) for commit in log)
