@@ -37,6 +37,8 @@ DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 
 SQL_CONFS = {
     "spark.sql.session.timeZone": "UTC",
+    # Otherwise a value that overflows becomes NULL, and a DECIMAL may become text in scientific notation.
+    "spark.sql.ansi.enabled": "true",
     # A table's state is small here: with Delta's 50 partitions a first commit takes 8 s, with one 2 s.
     "spark.databricks.delta.snapshotPartitions": "1",
     # If pushed into the scan, a column would be extracted from every row of a file before the filter on its table, and
@@ -57,11 +59,11 @@ _PROVIDED_CONFS = {
 }
 """Further confs of provided sessions; a local JVM runs in UTC."""
 
-_NEEDED = frozenset({"spark.sql.session.timeZone"})
+_NEEDED = frozenset({"spark.sql.session.timeZone", "spark.sql.ansi.enabled"})
 """Confs that affect results."""
 
 
-_CARE_CONFS = {
+_MAINTENANCE_CONFS = {
     # Smaller files are rewritten together with new ones on each run.
     "spark.databricks.delta.optimize.minFileSize": str(128 << 20),
     "spark.databricks.delta.optimize.maxFileSize": str(128 << 20),
@@ -183,7 +185,7 @@ def clone_session(spark: SparkSession) -> SparkSession:
 def maintenance_session(spark: SparkSession) -> SparkSession:
     """A session for compacting tables. If these confs are rejected, the catalog maintains its tables itself."""
     clone = clone_session(spark)
-    set_confs(clone, _CARE_CONFS)
+    set_confs(clone, _MAINTENANCE_CONFS)
     return clone
 
 

@@ -39,7 +39,7 @@ def change_state(spec: TaskSpec, request: Request) -> None:
 
 
 def withdraw_pause(spec: TaskSpec) -> None:
-    """Let a task continue that may not have paused yet, and will not pause then. Does not wait.
+    """Cancel a pause that may not have taken effect yet. Does not wait for it through dm_meta.
 
     Raises:
         StageFailed: the task has failed, or does not answer. LakehouseError: the control table cannot be written.

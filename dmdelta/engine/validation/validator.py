@@ -91,6 +91,7 @@ class ValidatorLoop(SupervisedLoop):
         if stop.requested:
             return False  # the running comparison was cancelled
         if isinstance(error, (Retryable, QualityError)):  # too many rows differ, mostly temporarily
+            log.warning("validator paused, retrying automatically", source=self.context.source_id, why=str(error))
             self._publish_trouble(str(error))
             return not self.applied_ranges.closed  # the run only waits for it: the next one resumes
         self.failure = as_ours(error, "the validator")
@@ -146,6 +147,5 @@ class ValidatorLoop(SupervisedLoop):
 
     def _publish_trouble(self, why: str) -> None:
         """Publish the error for `dmdelta status`, if dm_meta can be written."""
-        log.warning("validator paused, retrying automatically", source=self.context.source_id, why=why)
         if self._validation is not None:
             self._validation.tell_trouble(why)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dmdelta.model.gtid import Flavor
-from dmdelta.model.schema import TableSchema
+from dmdelta.model.schema import SYSTEM_SCHEMAS, TableSchema
 from dmdelta.rules.block_allow_list import TablePatterns
 from dmdelta.rules.patterns import is_exact, matches_grant
 from dmdelta.source.connection import query, quoted
@@ -94,7 +94,8 @@ def _may_select(grants: Sequence[str], schema: str, table: str) -> bool:
     """Whether SELECT is held on the whole of a named schema, or on a named table; for a pattern of schemas, on all."""
     exact = is_exact(schema)
     for match in filter(None, map(_REVOKE.match, grants)):  # from a privilege on *.*
-        if _names(match[1]) & _READS and (not exact or _grants_schema(match[2], schema)):
+        of_system = any(_grants_schema(match[2], each) for each in SYSTEM_SCHEMAS)
+        if _names(match[1]) & _READS and (_grants_schema(match[2], schema) if exact else not of_system):
             return False
     granted = [match[2] for match in filter(None, map(_GRANT.match, grants)) if _names(match[1]) & _READS]
     if not exact:

@@ -124,14 +124,15 @@ def provided(monkeypatch, session):
 
 
 def test_confs_for_speed_may_be_rejected(monkeypatch):
-    """The one that affects values may not be rejected."""
-    zone = "spark.sql.session.timeZone"
-    assert provided(monkeypatch, Picky(zone)).set_to == {zone: "UTC"}
+    """Those that affect values may not be rejected."""
+    needed = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}
+    assert provided(monkeypatch, Picky(*needed)).set_to == needed
     assert provided(monkeypatch, Picky(*SQL_CONFS)).set_to == SQL_CONFS
     files = "spark.databricks.delta.allFilesInCrc.enabled"  # verified at each commit if the JVM's zone is not UTC
-    assert provided(monkeypatch, Picky(zone, files)).set_to == {zone: "UTC", files: "false"}
-    with pytest.raises(LakehouseError, match=zone):
-        provided(monkeypatch, Picky())
+    assert provided(monkeypatch, Picky(*needed, files)).set_to == {**needed, files: "false"}
+    for name in needed:
+        with pytest.raises(LakehouseError, match=name):
+            provided(monkeypatch, Picky(*needed.keys() - {name}))
 
 
 def test_a_statement_is_not_run_without_its_tag():

@@ -52,6 +52,15 @@ def test_what_another_source_or_a_role_may_have_is_a_warning(grants, alone):
 
 
 @pytest.mark.parametrize(
+    ("revoked", "level"), [("mysql", Level.PASS), ("performance_schema", Level.PASS), ("b", Level.WARN)]
+)
+def test_a_revoke_on_a_system_schema_is_no_exception(revoked, level):
+    """For a pattern of schemas any other revoke may be one."""
+    grants = [grant("*.*"), f"REVOKE SELECT ON `{revoked}`.* FROM `d`@`%`"]
+    assert load_finding(grants, (("~^a", "*"),), [A_TABLE], alone=True).level is level
+
+
+@pytest.mark.parametrize(
     "grants",
     [
         [grant("*.*"), "REVOKE SELECT ON `b`.* FROM `d`@`%`"],
