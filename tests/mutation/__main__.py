@@ -1,7 +1,8 @@
 """`make mutation MUTANTS=200 SEED=1`: which single changes of the code the unit tests do not detect.
 
 A seeded sample of cosmic-ray's mutants of the pure packages and functions, in a copy of the checkout; each runs the
-unit tests that execute its line. A survivor fails the lane unless `accepted.yml` states why no test can detect it.
+unit tests that execute its line. The lane passes if they kill 85 % of the mutants that a test can detect; for the
+others, `accepted.yml` has the reason. The page lists all survivors.
 """
 
 import argparse
@@ -73,8 +74,8 @@ def main() -> int:
         positions = [mutants for mutants in pool(copy) if chosen.only in mutants[0].path]
         contexts = measured(copy, Path(place) / "contexts", TOOLS)
         import_foreign()
-        check_unmutated(copy, contexts)
         mutants = sample(copy, positions, chosen.mutants, chosen.seed)
+        check_unmutated(copy, sorted({test for mutant in mutants for test in plan_tests(mutant, contexts)}))
         found = survivors(copy, mutants, contexts)
     return _sum_up(len(positions), len(mutants), found, chosen.json)
 
@@ -85,7 +86,7 @@ def _sum_up(positions: int, count: int, found: Sequence[Survivor], file: Path | 
     share = killed / (killed + len(left)) if count else 0.0
     summary = (
         f"{killed} of {count} mutants killed, {len(left)} survive, {len(found) - len(left)} cannot be noticed: "
-        f"{share:.1%}; {positions:,} positions in the pool"
+        f"{share:.1%} of those that can; {positions:,} positions in the pool"
     )
     notes = [summary, *(f"survivor {survivor}" for survivor in found)]
     print("\n".join(notes), flush=True)

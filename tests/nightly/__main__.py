@@ -2,25 +2,28 @@
 
 The state of a commit's night is in var/nightly, with the output of each part. After each part docs/verification.md and
 docs/verification.json are written; with the committed JSON a fresh checkout resumes the night of its commit.
+SIGINT, SIGTERM and SIGHUP stop a part of tests and keep the results of those that ended.
 Exit code: 0 all lanes passed, 1 a lane failed, 3 the budget ended before all lanes had run.
 """
 
 import argparse
+import fcntl
 import shlex
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from tests.nightly.committed import known_seconds, read_stored, resumed_night
 from tests.nightly.lanes import FOLDER, LANES, Lane, SuiteLane
 from tests.nightly.page import JSON, PAGE, summarize, verification, write_verification
 from tests.nightly.plan import Part, is_complete, parse_budget, plan_next
-from tests.nightly.running import collect, run_command, run_part, tail
-from tests.nightly.state import Night, Outcome, PartResult, read_night, write_night
+from tests.nightly.running import Interrupted, collect, run_command, run_part, tail
+from tests.nightly.state import PART_SECONDS, Night, Outcome, PartResult, read_night, write_night
 
 STATE = FOLDER / "state.json"
-PREPARE_SECONDS = 3600.0
 UNFINISHED = 3
 _RESULTS = tuple(f":(exclude,glob){each}" for each in (JSON, PAGE, "benchmarks/*.md"))
 """What tests and benchmarks have measured is committed after they ran: this does not count as a change of the code."""
@@ -42,7 +45,12 @@ def _git(*arguments: str) -> str:
 
 
 def run(night: Night, lanes: Sequence[Lane], budget: float, publish: Callable[[], None]) -> None:
-    """Run parts until all are done or the next one does not fit; `publish` writes the night's results."""
+    """Run parts until all are done or the next one does not fit; `publish` writes the night's results.
+
+    Raises:
+        SystemExit: the code has changed during a part, whose results do not count.
+        KeyboardInterrupt: a signal has ended a part.
+    """
     end, prepared = time.monotonic() + budget, set[str]()
     for lane in lanes:
         if isinstance(lane, SuiteLane) and lane.name not in night.collected:
@@ -55,10 +63,20 @@ def run(night: Night, lanes: Sequence[Lane], budget: float, publish: Callable[[]
             publish()
             continue  # the preparation took some of the time
         _begin(part)
-        result = run_part(part)
-        night.add(result)
-        publish()
-        _end(part, result)
+        try:
+            result = run_part(part)
+        except Interrupted as signalled:
+            _keep(signalled.result, night, publish)
+            raise
+        _keep(result, night, publish)
+        _end(part, result, night.seed)
+
+
+def _keep(result: PartResult, night: Night, publish: Callable[[], None]) -> None:
+    if code_commit() != night.commit:
+        raise SystemExit("nightly: another commit was checked out during the part: its results do not count")
+    night.add(result)
+    publish()
 
 
 def _prepare(lane: Lane, night: Night, left: float) -> None:
@@ -66,9 +84,9 @@ def _prepare(lane: Lane, night: Night, left: float) -> None:
     if not lane.prepare:
         return
     print(f"nightly: preparing {lane.name}", flush=True)
-    log, limit = FOLDER / f"{lane.name}-prepare.log", min(left, PREPARE_SECONDS)
+    log, limit = FOLDER / f"{lane.name}-prepare.log", min(left, PART_SECONDS)
     ended = run_command(lane.prepare, log, limit)
-    if ended.outcome is Outcome.FAILED or (ended.outcome is Outcome.STOPPED and limit == PREPARE_SECONDS):
+    if ended.outcome is Outcome.FAILED or (ended.outcome is Outcome.STOPPED and limit == PART_SECONDS):
         night.unprepared[lane.name] = f"`{shlex.join(lane.prepare)}` fails: {tail(log, 1)}"
         print(f"nightly: {lane.name}: {night.unprepared[lane.name]}", flush=True)
 
@@ -78,7 +96,7 @@ def _begin(part: Part) -> None:
     print(f"nightly: {part.lane.name}, part {part.number}: {what}", flush=True)
 
 
-def _end(part: Part, result: PartResult) -> None:
+def _end(part: Part, result: PartResult, seed: int) -> None:
     failed = [test for test, one in result.tests.items() if one.outcome == "failed"]
     print(
         f"nightly: {part.lane.name}, part {part.number}: {result.outcome.value} after {result.seconds / 60:.0f} min",
@@ -86,22 +104,43 @@ def _end(part: Part, result: PartResult) -> None:
     )
     if result.outcome is Outcome.FAILED:
         print(tail(FOLDER / f"{part.lane.name}-{part.number}.log"))
-        repeats = [shlex.join(part.lane.command(test)) for test in failed] if isinstance(part.lane, SuiteLane) else []
+        lane = part.lane
+        repeats = [shlex.join(lane.command(test, seed)) for test in failed] if isinstance(lane, SuiteLane) else []
         for command in repeats or [result.command]:
             print(f"repeat: {command}", flush=True)
 
 
 def begun_night(commit: str, lanes: Sequence[Lane]) -> Night:
-    """The state of a commit's night: this checkout's, else the committed one; of another commit only the durations."""
+    """The state of a commit's night: this checkout's or the committed one, whichever has more parts.
+
+    Of another commit's night only the durations are known. A failed preparation is retried in each call.
+    """
     night = read_night(STATE, commit)
+    night.unprepared.clear()
     committed, stored = read_stored(JSON)
-    if committed == commit and stored["parts"] and not night.parts:
+    if committed == commit and len(stored["parts"]) > len(night.parts):
         print("nightly: resuming from the committed page", flush=True)
         resumed = resumed_night(stored, commit, lanes, collect)
         resumed.seconds |= night.seconds
         return resumed
     night.seconds = known_seconds(stored) | night.seconds
     return night
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """No other call writes the night meanwhile.
+
+    Raises:
+        SystemExit: one does.
+    """
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with (FOLDER / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise SystemExit("nightly: another call is running in this checkout: wait for its end") from None
+        yield
 
 
 def _write(night: Night, lanes: Sequence[Lane]) -> None:
@@ -130,9 +169,10 @@ def main(arguments: Sequence[str] | None = None, lanes: Sequence[Lane] = LANES) 
         budget, chosen = parse_budget(given.budget), chosen_lanes(given.lanes, lanes)
     except ValueError as error:
         parser.error(str(error))
-    night = begun_night(code_commit(), lanes)
-    run(night, chosen, budget, lambda: _write(night, lanes))
-    _write(night, lanes)
+    with _alone():
+        night = begun_night(code_commit(), lanes)
+        run(night, chosen, budget, lambda: _write(night, lanes))
+        _write(night, lanes)
     summaries = [summarize(lane, night) for lane in chosen]
     print("nightly: " + ", ".join(f"{one.lane} {one.result}" for one in summaries), flush=True)
     if any(one.result == "failed" for one in summaries):
@@ -141,4 +181,6 @@ def main(arguments: Sequence[str] | None = None, lanes: Sequence[Lane] = LANES) 
 
 
 if __name__ == "__main__":
+    for each in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.default_int_handler)
     sys.exit(main())

@@ -6,9 +6,12 @@ from pathlib import Path
 
 PYTHON = sys.executable
 NOT_EXTRA = "not mysql97 and not tidb"
-CRASH = tuple(f"tests/crash/test_{name}.py" for name in ("fault_matrix", "source_faults", "care_kills", "sabotage"))
+CRASH = tuple(
+    f"tests/crash/test_{name}.py" for name in ("fault_matrix", "source_faults", "maintenance_kills", "sabotage")
+)
 LIVE_READS = ("tests/crash/test_live_reads.py",)
 FOLDER = Path("var/nightly")
+SEED_VARIABLE = "DMDELTA_TEST_SEED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +47,13 @@ class SuiteLane:
         """The arguments of pytest that collect the lane."""
         return [*self.paths, "-m", self.marks, *(f"--ignore={path}" for path in self.ignored)]
 
-    def command(self, tests: str) -> list[str]:
+    def command(self, tests: str, seed: int) -> list[str]:
         """The command of a part; `tests` is an argument of pytest."""
+        seeds = ["env", f"{SEED_VARIABLE}={seed}"]
         parallel = ["-n", str(self.processes), "--dist", self.distribution] if self.processes > 1 else []
         around = [PYTHON, "-m", self.beside] if self.beside else []
-        return [*around, PYTHON, "-m", "pytest", tests, "-m", self.marks, *self.options, *parallel]
+        chosen = [tests, "-m", self.marks, f"--hypothesis-seed={seed}"]
+        return [*seeds, *around, PYTHON, "-m", "pytest", *chosen, *self.options, *parallel]
 
 
 @dataclass(frozen=True, slots=True)

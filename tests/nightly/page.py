@@ -1,8 +1,6 @@
 """docs/verification.md and docs/verification.json: what passed on which commit."""
 
 import json
-import os
-import platform
 import shlex
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -12,7 +10,7 @@ from typing import Any
 from tests.nightly.committed import stored_night
 from tests.nightly.lanes import Lane, SuiteLane
 from tests.nightly.plan import is_complete, pending
-from tests.nightly.state import Night, Outcome, finished
+from tests.nightly.state import Night, Outcome, finished, replace_text
 
 JSON = Path("docs/verification.json")
 PAGE = Path("docs/verification.md")
@@ -55,12 +53,12 @@ class Verification:
 
     Attributes:
         date: of the newest part, `YYYY-MM-DD`; empty if none has run.
-        machine: what the parts ran on: name and value.
+        machines: what the parts ran on.
     """
 
     commit: str
     date: str
-    machine: dict[str, str]
+    machines: tuple[str, ...]
     lanes: tuple[LaneSummary, ...] = field(default=())
 
 
@@ -74,7 +72,9 @@ def summarize(lane: Lane, night: Night) -> LaneSummary:
         outcomes = [result.outcome for result in results.values()]
         passed, failed, skipped = (outcomes.count(kind) for kind in ("passed", "failed", "skipped"))
         left = len(pending(lane, night))
-        repeat = [repeat_test(lane, test) for test, result in results.items() if result.outcome == "failed"]
+        repeat = [
+            shlex.join(lane.command(test, night.seed)) for test, result in results.items() if result.outcome == "failed"
+        ]
         notes += tuple(f"skipped: {test}" for test, result in results.items() if result.outcome == "skipped")
     else:
         passed, failed = sum(part.passed for part in parts), sum(part.failed for part in parts)
@@ -85,16 +85,11 @@ def summarize(lane: Lane, night: Night) -> LaneSummary:
     if lane.name in night.unprepared:
         repeat.append(shlex.join(lane.prepare))
         notes += (night.unprepared[lane.name],)
-    result = _result(bool(failed or repeat), begun=bool(parts), complete=is_complete(lane, night))
-    seeds = tuple(part.seed for part in parts if part.seed is not None)
+    result = _result(bool(failed or repeat), begun=bool(parts), complete=is_complete(lane, night) and passed > 0)
+    seeds = tuple(dict.fromkeys(part.seed for part in parts if part.seed is not None))
     return LaneSummary(
         lane.name, result, passed, failed, skipped, left, round(seconds, 1), faults, rows, seeds, tuple(repeat), notes
     )
-
-
-def repeat_test(lane: SuiteLane, test: str) -> str:
-    """The command that runs one test in the same way as the lane."""
-    return shlex.join(lane.command(test))
 
 
 def _result(failed: bool, *, begun: bool, complete: bool) -> str:  # noqa: FBT001 - a truth table
@@ -108,19 +103,8 @@ def _result(failed: bool, *, begun: bool, complete: bool) -> str:  # noqa: FBT00
 def verification(lanes: Sequence[Lane], night: Night) -> Verification:
     """The results of a night so far."""
     date = max((part.date for part in night.parts), default="")
-    return Verification(night.commit, date, machine(), tuple(summarize(lane, night) for lane in lanes))
-
-
-def machine() -> dict[str, str]:
-    """The machine that the parts run on."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return {
-        "system": platform.platform(),
-        "processor": platform.machine(),
-        "cores": str(os.cpu_count()),
-        "memory": f"{memory / 2**30:.0f} GiB",
-        "python": platform.python_version(),
-    }
+    machines = tuple(dict.fromkeys(part.machine for part in night.parts))
+    return Verification(night.commit, date, machines, tuple(summarize(lane, night) for lane in lanes))
 
 
 def read_verification(file: Path) -> Verification:
@@ -133,18 +117,17 @@ def read_verification(file: Path) -> Verification:
     stored.pop("night", None)
     lists = ("seeds", "repeat", "notes")
     lanes = tuple(LaneSummary(**{**lane, **{name: tuple(lane[name]) for name in lists}}) for lane in stored["lanes"])
-    return Verification(**{**stored, "lanes": lanes})
+    return Verification(**{**stored, "machines": tuple(stored["machines"]), "lanes": lanes})
 
 
 def write_verification(found: Verification, night: Night) -> None:
     """Write the page, and the JSON file from which the night resumes."""
-    JSON.write_text(json.dumps({**asdict(found), "night": stored_night(night)}, indent=2) + "\n", "utf-8")
-    PAGE.write_text(rendered(found), "utf-8")
+    replace_text(JSON, json.dumps({**asdict(found), "night": stored_night(night)}, indent=2) + "\n")
+    replace_text(PAGE, rendered(found))
 
 
 def rendered(found: Verification) -> str:
     """The page."""
-    facts = ", ".join(f"{name} {value}" for name, value in found.machine.items())
     rows = [HEADS, tuple("---" if number < 2 else "---:" for number in range(len(HEADS))), *map(_cells, found.lanes)]
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
     failures = [f"- {lane.lane}: `{command}`" for lane in found.lanes for command in lane.repeat]
@@ -152,7 +135,8 @@ def rendered(found: Verification) -> str:
     parts = [
         "# Verification",
         INTRODUCTION,
-        f"Commit `{found.commit}`{', ' if found.date else ''}{found.date}. Machine: {facts}.",
+        f"Commit `{found.commit}`{', ' if found.date else ''}{found.date}.",
+        *(f"Machine: {machine}." for machine in found.machines),
         table,
         *_section("Failures: commands that repeat them", failures),
         *_section("Notes", notes),

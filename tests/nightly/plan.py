@@ -6,10 +6,8 @@ from dataclasses import dataclass
 
 from tests.nightly.committed import file_of
 from tests.nightly.lanes import Lane, RunLane, SuiteLane
-from tests.nightly.state import Night, finished
+from tests.nightly.state import PART_SECONDS, Night, finished
 
-PART_SECONDS = 2400.0
-"""The time limit of a part."""
 FILLED = 0.75
 """The share of a part's time that estimates may fill: durations vary from day to day."""
 OVERHEAD_SECONDS = 60.0
@@ -24,15 +22,15 @@ class Part:
     Attributes:
         number: of the part in its lane, from 1.
         limit: seconds after which it is stopped.
+        seed: of its random choices.
         tests: of a lane of tests.
-        seed: of a program.
     """
 
     lane: Lane
     number: int
     limit: float
+    seed: int
     tests: tuple[str, ...] = ()
-    seed: int | None = None
 
 
 def parse_budget(text: str) -> float:
@@ -84,13 +82,13 @@ def _next_run(lane: RunLane, night: Night, limit: float) -> Part | None:
     done = len(night.of(lane.name))
     if done >= lane.parts or lane.seconds > limit:
         return None
-    return Part(lane, done + 1, lane.seconds, seed=night.seed + done)
+    return Part(lane, done + 1, lane.seconds, night.seed + done)
 
 
 def _next_tests(lane: SuiteLane, night: Night, limit: float) -> Part | None:
     estimates = {test: estimate(lane, night, test) for test in pending(lane, night)}
     tests = fitting(estimates, (FILLED * limit - OVERHEAD_SECONDS) * lane.processes, longest=limit == PART_SECONDS)
-    return Part(lane, len(night.of(lane.name)) + 1, limit, tests) if tests else None
+    return Part(lane, len(night.of(lane.name)) + 1, limit, night.seed, tests) if tests else None
 
 
 def estimate(lane: SuiteLane, night: Night, test: str) -> float:

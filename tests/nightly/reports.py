@@ -1,4 +1,4 @@
-"""A pytest plugin: writes each test's start and end to $DMDELTA_REPORTS, so that a stopped part has results."""
+"""A pytest plugin: writes each test's start, failure and end to $DMDELTA_REPORTS, so that a stopped part has results."""
 
 import json
 import os
@@ -9,7 +9,9 @@ import pytest
 
 VARIABLE = "DMDELTA_REPORTS"
 CELL = "cell"
-"""The property of a test in tests/crash for each fault that it injects."""
+"""The property of a test in tests/crash for each fault of the fault matrix that it injects."""
+FAULTS = "faults"
+"""The property whose value is the number of other faults that a test injects."""
 
 
 class Reports:
@@ -26,10 +28,11 @@ class Reports:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         test = report.nodeid
         self._seconds[test] += report.duration
-        if report.outcome != "passed":
-            self._outcomes.setdefault(test, "failed" if report.failed else "skipped")
-        if report.when == "teardown":
-            faults = sum(name == CELL for name, _ in report.user_properties)
+        if report.failed or (report.skipped and test not in self._outcomes):
+            self._outcomes[test] = report.outcome
+        # A teardown may not follow: it hangs, or the process of pytest-xdist has died.
+        if report.failed or report.when == "teardown":
+            faults = sum(value if name == FAULTS else name == CELL for name, value in report.user_properties)
             outcome = self._outcomes.get(test, "passed")
             self._write({"ended": test, "outcome": outcome, "seconds": round(self._seconds[test], 2), "faults": faults})
 

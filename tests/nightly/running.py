@@ -1,14 +1,17 @@
 """Runs a part in its own process group, until it ends or is stopped at its time limit."""
 
+import ctypes
 import json
 import os
+import platform
 import re
 import shlex
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -21,6 +24,16 @@ from tests.nightly.state import CaseResult, Outcome, PartResult
 STOP_SECONDS = 120.0
 """Maximum seconds that a part takes to end after SIGINT: fixtures stop their servers and JVMs."""
 _ENDED = {0: Outcome.PASSED, None: Outcome.STOPPED}
+_PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
+class Interrupted(KeyboardInterrupt):
+    """A signal has ended a part of tests; `result` has the tests that ended before."""
+
+    def __init__(self, result: PartResult) -> None:
+        super().__init__()
+        self.result = result
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +54,11 @@ class Ended:
 
 
 def run_command(command: Sequence[str], log: Path, limit: float, more: Mapping[str, str] | None = None) -> Ended:
-    """Run a command and write its output to a file."""
+    """Run a command and write its output to a file.
+
+    Raises:
+        KeyboardInterrupt: a signal has ended the wait; the command is stopped.
+    """
     log.parent.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     with log.open("wb") as output:
@@ -52,7 +69,7 @@ def run_command(command: Sequence[str], log: Path, limit: float, more: Mapping[s
             stderr=output,
             env={**os.environ, **(more or {})},
             start_new_session=True,
-            preexec_fn=_heed_interrupts,  # noqa: PLW1509 - no other thread runs
+            preexec_fn=_heed_signals,  # noqa: PLW1509 - no other thread runs
         )
     code: int | None = None
     try:
@@ -65,9 +82,14 @@ def run_command(command: Sequence[str], log: Path, limit: float, more: Mapping[s
     return Ended(code, time.monotonic() - began, log)
 
 
-def _heed_interrupts() -> None:
-    """A program that a shell starts in the background ignores SIGINT, and its children inherit this."""
+def _heed_signals() -> None:
+    """A program that a shell starts in the background ignores SIGINT, and its children inherit this.
+
+    On Linux, the command is also stopped when this process is killed: it must not write into the next call's files.
+    """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if _LIBC is not None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
 
 
 def _stop(child: "subprocess.Popen[bytes]") -> None:
@@ -95,9 +117,12 @@ def collect(lane: SuiteLane) -> list[str]:
 
 
 def run_part(part: Part) -> PartResult:
-    """Run a part of either kind of lane."""
-    found = _run_tests(part, part.lane) if isinstance(part.lane, SuiteLane) else _run_program(part, part.lane)
-    return replace(found, date=f"{datetime.now(timezone.utc):%Y-%m-%d}")
+    """Run a part of either kind of lane.
+
+    Raises:
+        Interrupted, KeyboardInterrupt: a signal has ended it; a program has no result then.
+    """
+    return _run_tests(part, part.lane) if isinstance(part.lane, SuiteLane) else _run_program(part, part.lane)
 
 
 def _run_tests(part: Part, lane: SuiteLane) -> PartResult:
@@ -106,43 +131,52 @@ def _run_tests(part: Part, lane: SuiteLane) -> PartResult:
     FOLDER.mkdir(parents=True, exist_ok=True)
     tests.write_text("\n".join(part.tests) + "\n", "utf-8")
     reports.unlink(missing_ok=True)
-    command = lane.command(f"@{tests}")
+    command = lane.command(f"@{tests}", part.seed)
     plugin = {VARIABLE: str(reports.absolute()), "PYTEST_PLUGINS": "tests.nightly.reports"}
-    ended = run_command(command, place.with_suffix(".log"), part.limit, plugin)
-    results, interrupted = read_reports(reports)
-    return PartResult(
-        lane.name,
-        ended.outcome,
-        ended.seconds,
-        shlex.join(command),
-        planned=part.tests,
-        tests=results,
-        interrupted=interrupted,
-        faults=sum(result.faults for result in results.values()),
-    )
+
+    def result(outcome: Outcome, seconds: float) -> PartResult:
+        results, interrupted = read_reports(reports)
+        faults = sum(result.faults for result in results.values())
+        figures = {"planned": part.tests, "tests": results, "interrupted": interrupted, "faults": faults}
+        return _result(part, outcome, seconds, shlex.join(command), **figures)
+
+    began = time.monotonic()
+    try:
+        ended = run_command(command, place.with_suffix(".log"), part.limit, plugin)
+    except KeyboardInterrupt as signalled:
+        raise Interrupted(result(Outcome.STOPPED, time.monotonic() - began)) from signalled
+    return result(ended.outcome, ended.seconds)
 
 
 def read_reports(file: Path) -> tuple[dict[str, CaseResult], tuple[str, ...]]:
-    """The tests that ended, and those that only started."""
+    """The tests that ended or failed, and those that only started."""
     lines: list[dict[str, Any]] = (
         [json.loads(line) for line in file.read_text("utf-8").splitlines()] if file.exists() else []
     )
-    ended = {
-        line["ended"]: CaseResult(line["outcome"], line["seconds"], line["faults"]) for line in lines if "ended" in line
-    }
+    ended: dict[str, CaseResult] = {}
+    for line in lines:
+        if "ended" in line:
+            has_failed = line["ended"] in ended and ended[line["ended"]].outcome == "failed"
+            outcome = "failed" if has_failed else line["outcome"]
+            ended[line["ended"]] = CaseResult(outcome, line["seconds"], line["faults"])
     return ended, tuple(line["begun"] for line in lines if line.get("begun", "") not in {"", *ended})
 
 
 def _run_program(part: Part, lane: RunLane) -> PartResult:
     place = FOLDER / f"{lane.name}-{part.number}"
-    file, seed = place.with_suffix(".json"), part.seed or 0
+    file = place.with_suffix(".json")
     file.unlink(missing_ok=True)
-    command = lane.command(seed, file)
+    command = lane.command(part.seed, file)
     ended = run_command(command, place.with_suffix(".log"), part.limit)
     # A program cannot be resumed. Its limit exceeds its duration, so a stop at the limit is a failure.
     outcome = Outcome.PASSED if ended.code == 0 else Outcome.FAILED
     found = figures(lane, file, ended.log)
-    return PartResult(lane.name, outcome, ended.seconds, shlex.join(command), seed=seed, **found)
+    return _result(part, outcome, ended.seconds, shlex.join(command), **found)
+
+
+def _result(part: Part, outcome: Outcome, seconds: float, command: str, **found: Any) -> PartResult:
+    today = f"{datetime.now(timezone.utc):%Y-%m-%d}"
+    return PartResult(part.lane.name, outcome, seconds, command, seed=part.seed, date=today, machine=machine(), **found)
 
 
 def figures(lane: RunLane, file: Path, log: Path) -> dict[str, Any]:
@@ -157,3 +191,16 @@ def figures(lane: RunLane, file: Path, log: Path) -> dict[str, Any]:
 def tail(log: Path, lines: int = 30) -> str:
     """The end of a part's output."""
     return "\n".join(log.read_text("utf-8", "replace").splitlines()[-lines:])
+
+
+def machine() -> str:
+    """What the parts run on."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    facts = {
+        "system": platform.platform(),
+        "processor": platform.machine(),
+        "cores": os.cpu_count(),
+        "memory": f"{memory / 2**30:.0f} GiB",
+        "python": platform.python_version(),
+    }
+    return ", ".join(f"{name} {value}" for name, value in facts.items())

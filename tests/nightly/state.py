@@ -8,8 +8,10 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+PART_SECONDS = 2400.0
+"""The time limit of a part; at the end of a budget it is shorter."""
 MOST_ATTEMPTS = 2
-"""A test that does not end in this many parts has failed."""
+"""A test that does not end in this many parts with the full limit has failed."""
 
 
 class Outcome(str, Enum):
@@ -45,6 +47,7 @@ class PartResult:
         passed, failed, faults, rows: the figures of a program.
         notes: lines for the page.
         date: of its end, `YYYY-MM-DD`.
+        machine: what it ran on.
     """
 
     lane: str
@@ -61,6 +64,7 @@ class PartResult:
     rows: int = 0
     notes: tuple[str, ...] = ()
     date: str = ""
+    machine: str = ""
 
 
 @dataclass(slots=True)
@@ -86,8 +90,10 @@ class Night:
         return [part for part in self.parts if part.lane == lane]
 
     def add(self, part: PartResult) -> None:
-        """Add a part, and the durations of its tests."""
+        """Add a part, and the durations of its tests; an interrupted test takes at least as long as the part took."""
         self.parts.append(part)
+        for key in (f"{part.lane} {test}" for test in part.interrupted):
+            self.seconds[key] = max(self.seconds.get(key, 0.0), part.seconds)
         self.seconds |= {f"{part.lane} {test}": result.seconds for test, result in part.tests.items()}
 
 
@@ -96,7 +102,7 @@ def finished(parts: Sequence[PartResult]) -> dict[str, CaseResult]:
 
     A planned test without a result has failed if its part ended before the limit: pytest itself failed.
     """
-    attempts = Counter(test for part in parts for test in part.interrupted)
+    attempts = Counter(test for part in parts if part.seconds >= PART_SECONDS for test in part.interrupted)
     done = {test: CaseResult("failed", 0.0) for test, count in attempts.items() if count >= MOST_ATTEMPTS}
     for part in parts:
         if part.outcome is not Outcome.STOPPED:
@@ -121,11 +127,16 @@ def read_night(file: Path, commit: str) -> Night:
 
 
 def write_night(file: Path, night: Night) -> None:
-    """Replace the file atomically: a kill leaves the old file."""
+    """Store a night."""
+    replace_text(file, json.dumps(asdict(night)))
+
+
+def replace_text(file: Path, text: str) -> None:
+    """Replace the file atomically: a kill leaves the old one."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    fresh = file.with_suffix(".new")
-    fresh.write_text(json.dumps(asdict(night)), "utf-8")
-    fresh.rename(file)
+    fresh = file.with_name(f"{file.name}.new")  # .gitignore has it
+    fresh.write_text(text, "utf-8")
+    fresh.replace(file)
 
 
 def _part(stored: dict[str, Any]) -> PartResult:

@@ -24,7 +24,7 @@ from tests.soak.faults import Faults
 from tests.soak.judges import Judges
 from tests.soak.operations import Operations
 from tests.soak.phases import Soak
-from tests.soak.report import figures
+from tests.soak.report import figures, shortcomings
 from tests.soak.scenes import SABOTAGE, Scene
 from tests.soak.shards import ShardChanges
 from tests.soak.sources import Source
@@ -35,6 +35,8 @@ from tests.support.servers import running
 
 KINDS = {"a": "mysql80", "b": "mariadb"}
 TARGET = "mariadb"
+WHOLE_MINUTES = 20.0
+"""A soak of this length has every load and every command."""
 SABOTAGED_SECONDS = (180.0, 30.0)
 """Seconds to settle and to become equal, for a small load."""
 
@@ -96,7 +98,11 @@ def main() -> int:
         except Exception as error:  # noqa: BLE001 - any error is reported with the seed
             failed = 1
             print(f"{error}\nsoak: phase {number} of SEED={chosen.seed} failed; everything is in {folder}", flush=True)
-        found = figures(soak, passed=number - failed, failed=failed, seconds=time.monotonic() - began)
+        seconds = time.monotonic() - began
+        if not failed and guard is None and chosen.minutes >= WHOLE_MINUTES and (lacks := shortcomings(soak, seconds)):
+            failed = 1
+            print(f"soak: SEED={chosen.seed} does not cover everything: {', '.join(lacks)}", flush=True)
+        found = figures(soak, passed=number - failed, failed=failed, seconds=seconds)
     print("\n".join(found["notes"]), flush=True)
     if failed:
         print(f"repeat: {_command(chosen)}", flush=True)

@@ -21,7 +21,7 @@ from tests.support.forgetting import forget_history
 from tests.support.proxy import Proxy
 from tests.support.relaying import wait_until
 
-_SILVER = ("RELAY", "LAND", "SILVER", "CHECKPOINT", "CARE")
+_SILVER = ("RELAY", "LAND", "SILVER", "CHECKPOINT", "MAINTENANCE")
 POINTS = {side: tuple(point for point in CrashPoint if point.name.startswith(side)) for side in (_SILVER, "SINK")}
 KINDS = {
     _SILVER: ("kill", "error:LakehouseError", "error:CommitConflict", "error:ENOSPC", "error:EACCES", "hang"),

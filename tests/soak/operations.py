@@ -49,6 +49,7 @@ class Operations:
     task: SoakTask
     places: list[dict[str, str]] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
+    _planned: int = 0
     _again: list[Act] = field(default_factory=list)
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1))
     _running: list["Future[object]"] = field(default_factory=list)
@@ -58,9 +59,12 @@ class Operations:
         self.places.append({source.source_id: source.place for source in self.task.sources})
 
     def plan(self, rng: random.Random, seconds: float) -> list[tuple[float, Act]]:
-        """One or two commands of a phase, and when."""
+        """One or two commands of a phase, and when; the first of them are each command in turn."""
         kinds = [self.snapshot, self.pause, self.maintain, *([self.replay] if len(self.places) > 2 else [])]
-        chosen = [(rng.uniform(0, seconds), kind(rng)) for kind in rng.sample(kinds, rng.randint(1, 2))]
+        first = kinds[self._planned % len(kinds)]
+        self._planned += 1
+        others = rng.sample([kind for kind in kinds if kind != first], rng.randint(0, 1))
+        chosen = [(rng.uniform(0, seconds), kind(rng)) for kind in (first, *others)]
         return [(at, partial(self._submit, act)) for at, act in chosen]
 
     def snapshot(self, rng: random.Random) -> Act:

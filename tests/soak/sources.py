@@ -35,6 +35,8 @@ LOAD_TABLES = (
     "CREATE TABLE counted (id INT PRIMARY KEY, n INT)",
     "INSERT INTO counted VALUES (1, 0), (2, 0), (3, 0)",
 )
+ONLINE_EVERY = 3
+"""A source executes online DDL in every third phase."""
 KEPT = 4
 """The number of databases of changed tables at a time: older ones are dropped."""
 
@@ -130,7 +132,7 @@ class Source:
         acts += [lambda: self._burst(rng)] * BURSTS
         if self.cases:
             acts.append(lambda: self._change_tables(rng, phase))
-        if rng.random() < 0.3:
+        if phase % ONLINE_EVERY == self.number:
             acts.append(lambda: self._change_online(rng, phase))
         rng.shuffle(acts)
         for shard in self.shards:

@@ -87,6 +87,11 @@ class Runner:
 
     @property
     def process(self) -> TaskProcess:
+        """The running process.
+
+        Raises:
+            AssertionError: the last one has ended without a clear error.
+        """
         if self._process is None or self._process.poll() is not None:
             self._note_end()
             self._process = TaskProcess(self.task, "run", ())
@@ -119,3 +124,6 @@ class Runner:
             self.ended[code] += 1
             self.failures += code > 0
             self.last_log = self._process.log()
+            # Spark logs the errors of its workers; dmdelta's own is the last.
+            _, error, own = self.last_log.rpartition("\nerror: ")
+            assert code <= 0 or (error and "Traceback" not in own), f"the task has crashed:\n{self.last_log}"

@@ -7,7 +7,7 @@ from tests.nightly.committed import known_seconds, read_stored, resumed_night, s
 from tests.nightly.lanes import RunLane, SuiteLane
 from tests.nightly.page import summarize
 from tests.nightly.plan import estimate, pending, plan_next
-from tests.nightly.state import CaseResult, Night, Outcome, PartResult
+from tests.nightly.state import PART_SECONDS, CaseResult, Night, Outcome, PartResult
 
 COMMIT = "3d43afd00000000000000000000000000000000a"
 UNIT = SuiteLane("unit", ("tests/unit",), "not long", test_seconds=600.0)
@@ -51,7 +51,9 @@ def test_a_night_resumes_where_it_stopped():
 
 def test_a_test_that_exceeds_its_second_part_elsewhere_has_failed():
     """The attempts of both machines count."""
-    stopped = part(Outcome.STOPPED, 0, 2, planned=tuple(TESTS[:3]), interrupted=(TESTS[2],))
+    stopped = replace(
+        part(Outcome.STOPPED, 0, 2, planned=tuple(TESTS[:3]), interrupted=(TESTS[2],)), seconds=PART_SECONDS
+    )
     found = resumed(a_night(stopped))
     assert pending(UNIT, found)[0] == TESTS[2]
     found.add(replace(stopped, tests={}))

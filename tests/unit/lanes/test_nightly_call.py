@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.nightly.__main__ import UNFINISHED, chosen_lanes, code_commit, main, run
-from tests.nightly.lanes import LANES, RunLane, SuiteLane
+from tests.nightly.lanes import FOLDER, LANES, RunLane, SuiteLane
 from tests.nightly.page import JSON, PAGE, read_verification
 from tests.nightly.state import Night
+from tests.support.relaying import wait_until
 
 ROOT = Path(__file__).parents[3]
 TESTS = """
@@ -103,13 +104,14 @@ def test_the_page_has_each_figure(repository):
     seed = int(stored["commit"][:8], 16) % 1_000_000
     assert stored["commit"] == git("rev-parse", "HEAD")
     assert len(stored["date"].split("-")) == 3
-    assert stored["machine"].keys() >= {"system", "cores", "memory", "python"}
+    (machine,) = stored["machines"]
+    assert {fact.split()[0] for fact in machine.split(", ")} >= {"system", "cores", "memory", "python"}
     assert (suite["passed"], suite["failed"], suite["skipped"], suite["faults"]) == (3, 0, 1, 1)
     assert (load["passed"], load["faults"], load["rows"], load["seeds"]) == (10, 4, 2000, [seed, seed + 1])
     assert load["notes"] == [f"seed {seed}", f"seed {seed + 1}"]
     assert suite["seconds"] > 0
     page = PAGE.read_text()
-    assert f"Commit `{stored['commit']}`, {stored['date']}. Machine: system " in page
+    assert f"Commit `{stored['commit']}`, {stored['date']}.\n\nMachine: system " in page
     assert f"| load | passed | 10 | 0 | 0 | 0 | 0 | 4 | 2,000 | {seed}, {seed + 1} |" in page
 
 
@@ -176,12 +178,38 @@ def test_a_failing_part_prints_the_command_that_repeats_it(repository, capsys):
     repeats = [line for line in capsys.readouterr().out.splitlines() if line.startswith("repeat: ")]
     seed = int(git("rev-parse", "HEAD")[:8], 16) % 1_000_000
     odd = seed if seed % 2 else seed + 1
-    assert repeats[0].endswith(" -m pytest test_some.py::test_bad -m 'not long'")
+    assert repeats[0].endswith(f" -m pytest test_some.py::test_bad -m 'not long' --hypothesis-seed={seed}")
     assert f" load.py {odd} " in repeats[1]
     assert len(repeats) == 2
+    assert all(f"`{repeat.removeprefix('repeat: ')}`" in PAGE.read_text() for repeat in repeats)
     repeated = subprocess.run(shlex.split(repeats[0])[1:], check=False, capture_output=True)
     assert repeated.returncode == 1
-    assert all(f"`{repeat.removeprefix('repeat: ')}`" in PAGE.read_text() for repeat in repeats)
+
+
+def test_a_signal_keeps_the_results(repository):
+    """The next call runs the test that was interrupted, and those after it."""
+    (repository / "test_some.py").write_text(TESTS + "def test_slow(): __import__('time').sleep(60)\n")
+    git("commit", "-qam", "a slow test")
+    call = "from tests.unit.lanes.test_nightly_call import SMALL\nimport runpy, sys, signal\n"
+    call += "from tests.nightly import __main__\nsignal.signal(signal.SIGTERM, signal.default_int_handler)\n"
+    call += "__main__.main([], SMALL)"
+    caller = subprocess.Popen([sys.executable, "-c", call])
+    reports = repository / FOLDER / "suite-1.jsonl"
+    wait_until(lambda: reports.exists() and '"begun": "test_some.py::test_slow"' in reports.read_text(), 60.0)
+    with pytest.raises(SystemExit, match="another call is running"):
+        main([], SMALL)
+    caller.terminate()
+    assert caller.wait(60)
+    assert lanes_of()["suite"] == ("incomplete", 3, 0, 1)
+
+
+def test_a_commit_during_a_part_is_no_result(repository):
+    """Its tests may have run on other code."""
+    (repository / "load.py").write_text("import pathlib; pathlib.Path('load.py').write_text('')")
+    git("commit", "-qam", "changes itself")
+    with pytest.raises(SystemExit, match=r"commit or remove the changes(.|\n)*load\.py"):
+        main(["--lanes", "load"], SMALL)
+    assert lanes_of()["load"] == ("not run", 0, 0, 2)
 
 
 def test_a_lane_whose_preparation_fails_has_failed(repository):
@@ -197,7 +225,7 @@ def test_a_lane_whose_preparation_fails_has_failed(repository):
 def test_a_preparation_is_part_of_the_budget(repository):
     """The budget stops it, and the next call restarts it."""
     slow = replace(LOAD, seconds=1.0, prepare=(sys.executable, "-c", "import time\ntime.sleep(60)"))
-    night, published = Night("c0ffee00", 7), []
+    night, published = Night(code_commit(), 7), []
     run(night, [slow], 3.0, lambda: published.append(len(night.parts)))
     assert (night.parts, night.unprepared) == ([], {})
     assert published == [0]

@@ -2,7 +2,9 @@
 
 import random
 from collections import Counter
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,7 +14,7 @@ from tests.soak.faults import POINTS, Faults
 from tests.soak.judges import Judges
 from tests.soak.operations import Operations
 from tests.soak.phases import Soak
-from tests.soak.report import figures
+from tests.soak.report import COMMANDS, LEAST_ROWS, LOADS, figures, shortcomings
 from tests.soak.scenes import SABOTAGE, Scene
 from tests.soak.shards import ShardChanges
 from tests.soak.task import Runner, SoakTask
@@ -38,6 +40,31 @@ def test_nightly_reads_the_figures(soak):
     assert (part.passed, part.failed, part.faults, part.rows) == (2, 1, 4, 0)
     assert "settled after 5 s (median), by phase: 4, 31, 5 s" in part.notes
     assert "not compared by dmdelta validate, 2 times: its snapshot is not complete yet" in part.notes
+
+
+def test_a_soak_without_a_load_or_a_command_is_no_test(soak):
+    """Each is named, and too few rows."""
+    source = SimpleNamespace(counts=Counter(dict.fromkeys([*LOADS, "DDL cases"], 1)), rows=LEAST_ROWS * 60)
+    soak.sources = (source,)
+    soak.operations.counts = Counter(dict.fromkeys(COMMANDS, 1))
+    soak.faults.counts["connections cut"] = 1
+    assert shortcomings(soak, 60.0) == []
+    del source.counts["online DDL"], soak.operations.counts["replay"], soak.faults.counts["connections cut"]
+    assert shortcomings(soak, 61.0) == ["no online DDL", "no replay", "no faults", "295 rows/s instead of 300"]
+
+
+def test_each_command_has_its_turn(soak):
+    """In four phases, whatever the seed."""
+    soak.task = SimpleNamespace(sources=[SimpleNamespace(shop="a", load="b", shards=["c"], source_id="s1")])
+    soak.operations.task = soak.task
+    soak.operations.places = [{"s1": f"b.000001:{n}"} for n in range(5)]
+    chosen: list[str] = []
+    soak.operations._submit = chosen.append
+    for name in ("snapshot", "pause", "maintain", "replay"):
+        setattr(soak.operations, name, partial(lambda one, _: chosen.append(one), name))
+    for seed in range(4):
+        soak.operations.plan(random.Random(seed), 15.0)
+    assert set(chosen) == {"snapshot", "pause", "maintain", "replay"}
 
 
 def test_the_seed_decides_the_faults(soak):
