@@ -69,7 +69,7 @@ def evaluated(run: TaskProcess, task: Task, writer: Writer, seconds: float) -> R
         tail = (datetime.now(timezone.utc) - end).total_seconds()
     assert run.poll() is None, run.log()
     run.terminate()
-    run.wait(END_SECONDS)
+    assert run.wait(END_SECONDS) == 0, run.log()
     return Run(begin, end, samples, writer.written, writer.behind, tail)
 
 

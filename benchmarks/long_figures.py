@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from statistics import median
+from statistics import fmean, median
 
 TARGET = 1.3
 """The limit of the ratio between the end and the beginning, for durations and for numbers of files."""
@@ -26,7 +26,7 @@ class Moment:
         memory: PSS of all processes, in bytes.
         probes: seconds by the benchmark's own operation beside the run.
         files: number by kind of file.
-        care: how often tables were maintained, by action.
+        maintenance: how often tables were maintained, by action.
     """
 
     seconds: float
@@ -35,7 +35,7 @@ class Moment:
     memory: int
     probes: Mapping[str, float]
     files: Mapping[str, int]
-    care: Mapping[str, int]
+    maintenance: Mapping[str, int]
 
     def since(self, before: "Moment", phase: str) -> float:
         """The mean duration of a phase since then, in seconds; NaN if it did not happen."""
@@ -45,7 +45,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A duration at the beginning and at the end of a run, in seconds."""
+    """A duration at the beginning and at the end of a run, in seconds; NaN if it was not measured."""
 
     what: str
     first: float
@@ -57,6 +57,8 @@ class Compared:
 
     @property
     def verdict(self) -> str:
+        if math.isnan(self.ratio):
+            return "not measured"
         return "ok" if self.ratio <= TARGET else "too slow"
 
     def __str__(self) -> str:
@@ -79,7 +81,9 @@ def compare(moments: Sequence[Moment], phases: Sequence[str]) -> Iterator[Compar
         yield Compared(f"{phase}, mean of {many} hundreds", begin, end)
     for probe in moments[0].probes:
         begin, end = (median(one.probes[probe] for one in some) for some in (moments[:few], moments[-few:]))
-        yield Compared(probe, begin, end)
+        yield Compared(f"{probe}, median of {few}", begin, end)
+        begin, end = (fmean(one.probes[probe] for one in some) for some in (moments[:many], moments[-many:]))
+        yield Compared(f"{probe}, mean of {many}", begin, end)
 
 
 def _median_of(phase: str, hundreds: Sequence[tuple[Moment, Moment]]) -> float:
@@ -117,7 +121,7 @@ def selected(moments: Sequence[Moment], most: int = 11) -> list[Moment]:
 def files(moments: Sequence[Moment]) -> Iterator[str]:
     """The numbers of files at some moments, and whether they are bounded.
 
-    The most of the last quarter may exceed the most of the second quarter by `TARGET`.
+    Neither the most nor the least of the last quarter may exceed that of the second quarter by more than `TARGET`.
     """
     kinds = list(moments[0].files)
     yield f"| files after batches | {' | '.join(kinds)} |"
@@ -126,11 +130,12 @@ def files(moments: Sequence[Moment]) -> Iterator[str]:
         yield f"| {one.batches:,} | {' | '.join(f'{one.files[kind]:,}' for kind in kinds)} |"
     quarter = max(1, len(moments) // 4)
     second, last = moments[quarter : 2 * quarter], moments[-quarter:]
-    most = {kind: [max(one.files[kind] for one in some) for some in (second, last)] for kind in kinds}
-    yield f"| most in the second quarter | {' | '.join(f'{before:,}' for before, _ in most.values())} |"
-    yield f"| most in the last quarter | {' | '.join(f'{now:,}' for _, now in most.values())} |"
-    verdicts = ("ok" if now <= TARGET * before + FEW_FILES else "growing" for before, now in most.values())
-    yield f"| at most {TARGET} times as many | {' | '.join(verdicts)} |"
+    for name, extreme in (("least", min), ("most", max)):
+        found = {kind: [extreme(one.files[kind] for one in some) for some in (second, last)] for kind in kinds}
+        yield f"| {name} in the second quarter | {' | '.join(f'{before:,}' for before, _ in found.values())} |"
+        yield f"| {name} in the last quarter | {' | '.join(f'{now:,}' for _, now in found.values())} |"
+        verdicts = ("ok" if now <= TARGET * before + FEW_FILES else "growing" for before, now in found.values())
+        yield f"| at most {TARGET} times as many | {' | '.join(verdicts)} |"
 
 
 def page_with(page: str, parts: Sequence[str], part: str, lines: Sequence[str]) -> list[str]:

@@ -25,11 +25,11 @@ from benchmarks.freshness import END_SECONDS, SYNCER, await_tables, silver_folde
 from benchmarks.load import Load, Writer
 from benchmarks.long_figures import Moment, compare, comparison, course, files, page_with, row_of
 from benchmarks.long_probes import Probes
-from benchmarks.long_tables import busy_schema, many_tables
+from benchmarks.long_tables import LEAST_MINUTES, busy_schema, many_tables
 from benchmarks.page import measured_by, write_page
 from benchmarks.shortened import SHORTENED, shortened_environment
 from benchmarks.usage import usage_below
-from dmdelta.lakehouse.session import open_session
+from dmdelta.lakehouse.session import SessionSettings, open_session
 from tests.support.background import in_background
 from tests.support.servers import Server, running
 from tests.support.task import Task, TaskProcess
@@ -38,6 +38,11 @@ PAGE = "LONG_RUN.md"
 PARTS = {"batches": "Many batches", "tables": "Many tables", "schema": "A schema with many tables"}
 LOAD = Load(tables=3, rows=60)
 LANDING_INTERVAL = "250ms"
+SHORT_SYNCER = {**SYNCER, "checkpoint-flush-interval": "500ms"}
+NEEDED = ("expire", "compact", "vacuum", "clean")
+"""The maintenance that a run must have met."""
+STALLED_SECONDS, LATE_SECONDS = 300.0, 60.0
+"""The limits of the time for a hundred batches, and of silver's lag."""
 HUNDRED = 100
 WARM, WARM_SHARE = 3, 0.15
 """The hundreds, and the share of all, until Java is warm and the retention of logs has passed once."""
@@ -50,7 +55,11 @@ def look(run: TaskProcess, probes: Probes, began: float) -> Moment:
     figures = run.figures()
     found = {(one.labels["phase"], one.name.rpartition("_")[2]): one.value for one in figures["dmdelta_batch_seconds"]}
     spent = {phase: (found.get((phase, "count"), 0.0), found.get((phase, "sum"), 0.0)) for phase in PHASES}
-    care = {one.labels["deed"]: int(one.value) for one in figures["dmdelta_table_care"] if one.name.endswith("_total")}
+    maintenance = {
+        one.labels["action"]: int(one.value)
+        for one in figures["dmdelta_table_maintenance"]
+        if one.name.endswith("_total")
+    }
     return Moment(
         seconds=time.monotonic() - began,
         batches=int(spent["land"][0]),
@@ -58,7 +67,7 @@ def look(run: TaskProcess, probes: Probes, began: float) -> Moment:
         memory=usage_below(run.pid).bytes,
         probes=probes.times(),
         files=probes.files(),
-        care=care,
+        maintenance=maintenance,
     )
 
 
@@ -69,15 +78,29 @@ def landed(run: TaskProcess) -> int:
 
 def follow(run: TaskProcess, probes: Probes, batches: int) -> list[Moment]:
     """A moment each hundred batches, from the first batch on."""
+    probes.warm()
     began = time.monotonic()
     moments = [look(run, probes, began)]
     while moments[-1].batches < batches:
         assert run.poll() is None, run.log()
+        assert time.monotonic() - began < moments[-1].seconds + STALLED_SECONDS, f"nothing lands:\n{run.log()}"
         time.sleep(POLL_SECONDS)
         if landed(run) >= moments[-1].batches + HUNDRED:
             moments.append(look(run, probes, began))
             print(row_of(moments[-2], moments[-1], PHASES), dict(moments[-1].files), flush=True)
     return moments
+
+
+def check(run: TaskProcess, last: Moment) -> None:
+    """Assert that the run was whole: everything was applied and maintained, and nothing failed."""
+    figures = run.figures()
+    values = {name: [one.value for one in figures[f"dmdelta_{name}"]] for name in ("tables_stopped", "task_retries")}
+    late = max(one.value for one in figures["dmdelta_lag_seconds"] if one.labels["stage"] == "applied")
+    lacking = [action for action in NEEDED if not last.maintenance.get(action)]
+    assert not lacking, f"no {', '.join(lacking)} in {last.seconds:.0f} s: {dict(last.maintenance)}"
+    assert not last.maintenance.get("failure"), f"maintenance failed:\n{run.log()}"
+    assert not any(map(any, values.values())), f"{values}\n{run.log()}"
+    assert late < LATE_SECONDS, f"silver is {late:.0f} s behind"
 
 
 def many_batches(batches: int, folder: Path) -> list[str]:
@@ -86,17 +109,21 @@ def many_batches(batches: int, folder: Path) -> list[str]:
         writer = Writer(server, server.fresh_database("long"), LOAD)
         writer.create()
         task = shortened_task(folder, server, writer.database)
-        probes = Probes(open_session("bench"), task, writer.tables[0])
+        session = open_session("bench", SessionSettings(beside_run=True))
+        probes = Probes(session, task, writer.tables[0])
         with (
             patch.dict(os.environ, shortened_environment(datetime.now(timezone.utc))),
             task.process() as run,
             in_background(writer.write),
         ):
             await_tables(run, silver_folders(task, writer))
+            began = writer.written
             moments = follow(run, probes, batches)
+            written = writer.written - began
+            check(run, moments[-1])
             run.terminate()
-            run.wait(END_SECONDS)
-    return section(moments, writer)
+            assert run.wait(END_SECONDS) == 0, run.log()
+    return section(moments, written, writer.behind)
 
 
 def shortened_task(folder: Path, server: Server, database: str) -> Task:
@@ -105,29 +132,34 @@ def shortened_task(folder: Path, server: Server, database: str) -> Task:
         "live": {"landing-interval": LANDING_INTERVAL},
         "maintenance": {"bronze-days": 1},
     }
-    task = Task(folder, server, database, "bench", "bench", settings=settings, jvm_options="", syncer=SYNCER)
+    task = Task(folder, server, database, "bench", "bench", settings=settings, jvm_options="", syncer=SHORT_SYNCER)
     task.purge |= {"expires": "3m"}
     return task
 
 
-def section(moments: list[Moment], writer: Writer) -> list[str]:
+def section(moments: list[Moment], written: int, late: float) -> list[str]:
     warm, last = moments[max(WARM, int(WARM_SHARE * len(moments))) :], moments[-1]
-    care = ", ".join(f"{deed} {times:,}" for deed, times in sorted(last.care.items()))
+    maintenance = ", ".join(f"{action} {times:,}" for action, times in sorted(last.maintenance.items()))
     speed = (last.batches - moments[0].batches) / last.seconds
-    changes = writer.written / last.seconds
+    changes = written / last.seconds
     return [
         f"{last.batches:,} batches in {last.seconds / 60:.0f} minutes, {speed:.1f} per second; {LOAD.tables} tables,",
-        f"{changes:,.0f} row changes per second. What is shorter than in a user's task:",
+        f"{changes:,.0f} row changes per second; the writer was at most {late:.1f} s late. What is shorter than in a",
+        "user's task:",
         "",
         *SHORTENED,
+        f"- Batches land every {LANDING_INTERVAL} (1.25 s), and the checkpoint is flushed every 500 ms (30 s).",
         "",
-        f"Compared are hundreds of batches after {warm[0].batches:,} (Java is warm, and the logs' retention has passed",
-        "once) and at the end. Maintenance of bronze slows one hundred in three or four: medians do not show it, means",
-        "of many hundreds do. A turn applies a table's changes; apply is a range of all tables, with their waiting.",
+        f"The first {warm[0].batches:,} batches are not compared: Java and the benchmark's own session are cold, and",
+        "logs grow to their retention. A user's log keeps about ten times as many commits; LOG_GROWTH.md shows what",
+        "they cost. Maintenance of bronze slows one group of 100 batches in three or four: means of 20 groups show it,",
+        "medians of 5 do not. land: reading, decoding and committing a batch. turn: applying the changes of one table,",
+        "from memory. apply: a range of all tables, with their waiting. flush: one commit of the checkpoint. Planning",
+        "is that of the first query of a session, without the log in memory.",
         "",
         *comparison(list(compare(warm, PHASES))),
         "",
-        f"Maintenance of the run: {care}.",
+        f"Maintenance of the run: {maintenance}.",
         "",
         *course(moments, PHASES),
         "",
@@ -142,9 +174,11 @@ def main() -> None:
     parser.add_argument("--part", choices=(*PARTS, "all"), default="all")
     parser.add_argument("--batches", type=int, default=10_000, help="so many are landed")
     parser.add_argument("--tables", type=int, default=5_000, help="of the part schema")
-    parser.add_argument("--mode", choices=("incremental", "all"), default="incremental", help="of the part schema")
-    parser.add_argument("--minutes", type=int, default=30, help="of the part tables, at least 12")
+    parser.add_argument("--mode", choices=("incremental", "all"), default="all", help="of the part schema")
+    parser.add_argument("--minutes", type=int, default=30, help=f"of the part tables, at least {LEAST_MINUTES}")
     chosen = parser.parse_args()
+    if chosen.minutes < LEAST_MINUTES:
+        parser.error(f"fewer than {LEAST_MINUTES} minutes do not tell the first five from the last five")
     if chosen.batches < LEAST:
         parser.error(f"fewer than {LEAST} batches do not tell the first from the last hundred")
     for part in PARTS if chosen.part == "all" else (chosen.part,):

@@ -48,15 +48,17 @@ def test_a_probe_is_compared_by_medians_of_several_moments():
     probes = [0.003] * 20
     probes[0], probes[-1] = 0.3, 0.3
     moments = [moment(number, probe=seconds) for number, seconds in enumerate(probes)]
-    (found,) = (one for one in compare(moments, ["land", "apply"]) if one.what == "look-up")
+    found, mean = (one for one in compare(moments, ["land", "apply"]) if one.what.startswith("look-up"))
     assert (found.first, found.last, found.verdict) == (0.003, 0.003, "ok")
+    assert mean.what == "look-up, mean of 9"
+    assert mean.first == pytest.approx(0.036)
 
 
 def test_a_phase_that_did_not_run_is_not_ok():
     moments = [moment(number) for number in range(4)]
     for flush in list(compare(moments, ["flush"]))[:2]:
         assert math.isnan(flush.ratio)
-        assert flush.verdict == "too slow"
+        assert flush.verdict == "not measured"
 
 
 def test_a_row_of_the_comparison_has_units_and_the_target():
@@ -71,6 +73,13 @@ def test_files_are_bounded_by_those_of_the_second_quarter(last, verdict):
     counts = [500, 500, 100, 90, 80, 70, 60, last]
     *_, row = files([moment(number, bronze=count) for number, count in enumerate(counts)])
     assert row.endswith(f"| {verdict} |")
+
+
+def test_files_that_maintenance_leaves_do_not_grow():
+    """The least of a quarter shows them, whatever the most is."""
+    counts = [10, 500] * 4 + [200, 500] * 4
+    rows = list(files([moment(number, bronze=count) for number, count in enumerate(counts)]))
+    assert [row.split(" | ")[-1] for row in rows if row.startswith("| at most")] == ["growing |", "ok |"]
 
 
 def test_the_shown_moments_include_the_first_and_the_last():

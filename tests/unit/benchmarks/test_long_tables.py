@@ -28,6 +28,8 @@ def test_the_last_minutes_are_compared_with_the_first():
     assert "| age of a change in silver, p50 | 8.0 s | 8.0 s | 1.00 | ≤ 1.3 | ok |" in lines
     assert "| age of a change in silver, p95 | 20.0 s | 27.0 s | 1.35 | ≤ 1.3 | too slow |" in lines
     assert "| memory (PSS), median | 2.00 GB | 2.20 GB | 1.10 | ≤ 1.3 | ok |" in lines
+    assert "| age of a change in silver, p95, at the end | | 27.0 s | | ≤ 90 s | ok |" in lines
+    assert "| changes that are not in silver | | 0 | | 0 | ok |" in lines
     assert lines[0] == "200 tables, 400 row changes per second, 30 minutes."
 
 
