@@ -11,6 +11,7 @@ TEMPLATE = """\
 # A task that follows a MySQL or MariaDB server. Every key: docs/spec.md.
 # `dmdelta check` reports whether it can run, `dmdelta run` runs it.
 name: shop
+# task-mode: all # load the existing rows first; by default the task only follows the log
 
 sources:
   - source-id: shop-primary

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -57,7 +58,7 @@ def _command(command: Any, path: str) -> Iterator[str]:
         yield "| parameter | meaning |"
         yield "| --- | --- |"
         yield from (f"| `{_argument(argument).strip('[]')}` | {_cell(argument.help)} |" for argument in arguments)
-        yield from (f"| `{_option(option)}` | {_cell(option.help)} |" for option in options)
+        yield from (f"| `{_option(option)}` | {_cell(option.help)}{_values(option)} |" for option in options)
         yield ""
 
 
@@ -69,6 +70,15 @@ def _argument(parameter: Any) -> str:
 def _option(parameter: Any) -> str:
     value = "" if parameter.is_flag else f" {parameter.metavar or parameter.name.upper()}"
     return _cell(" | ".join(parameter.opts) + value)
+
+
+def _values(parameter: Any) -> str:
+    """The choices and the default of an option."""
+    listed = getattr(getattr(parameter, "type_descriptor", None), "choices", None) or ()
+    choices = ", ".join(f"`{getattr(each, 'value', each)}`" for each in listed)
+    default = getattr(parameter.default, "value", parameter.default)
+    is_shown = isinstance(default, int | float | str | Path) and not isinstance(default, bool) and str(default) != ""
+    return (f" One of {choices}." if choices else "") + (f" Default: `{default}`." if is_shown else "")
 
 
 def _cell(text: str | None) -> str:
