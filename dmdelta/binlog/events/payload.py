@@ -104,7 +104,7 @@ def _read_int(body: Readable) -> int:
 def _exactly(body: Readable, size: int) -> bytes:
     data = b""
     while len(data) < size:
-        piece = body.read(size - len(data))
+        piece = body.read(min(size - len(data), READ_SIZE))  # a damaged size may exceed any memory
         if not piece:
             raise CorruptBinlog("a compressed transaction is truncated", hint=_HINT)
         data += piece

@@ -208,6 +208,12 @@ def test_empty_field_of_a_compressed_transaction() -> None:
         list(inner_events(io.BytesIO(b"\2\0\0")))
 
 
+def test_field_of_a_compressed_transaction_with_an_impossible_size() -> None:
+    """More bytes than any object can have."""
+    with pytest.raises(CorruptBinlog, match="is truncated"):
+        list(inner_events(io.BytesIO(b"\x02\xfe" + b"\xff" * 8 + b"rest")))
+
+
 @pytest.mark.parametrize("text", ["X'abc'", "X'ab',X'c'", "X'ab','c',12345678901234567890123", "X'ab',7"])
 def test_invalid_xa_identifier(text: str) -> None:
     """Half a byte, or a number that is too long: nothing is guessed."""
