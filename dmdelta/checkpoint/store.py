@@ -77,8 +77,8 @@ class CheckpointStore:
             LakehouseError: it cannot be created or read.
         """
         rows = _newest_rows(self._table, self.source_id) if self._table.create() else []
-        self._created = {(row["cp_schema"], row["cp_table"]): row["created_at"] for row in rows}
-        self._rows = {(row["cp_schema"], row["cp_table"]): _shown(row) for row in rows}
+        self._created = {_name(row): row["created_at"] for row in rows}
+        self._rows = {_name(row): _shown(row) for row in rows}
         stored = _stored(rows)
         if stored is not None:
             self._flush_id = stored.flush_id
@@ -102,25 +102,25 @@ class CheckpointStore:
         now = datetime.now(timezone.utc)
         created = {**self._created}
         common = {"id": snapshot.source_id, "reason": reason.value, "flush_id": flush_id, "updated_at": now}
-        rows = [{**common, "is_global": True, **_at(snapshot.global_point), **_exit(snapshot.exit_point)}]
+        whole = dict(zip(("cp_schema", "cp_table"), GLOBAL, strict=True))
+        rows = [{**common, **whole, "is_global": True, **_at(snapshot.global_point), **_exit(snapshot.exit_point)}]
         rows += [
             {**common, "is_global": False, **_at(table.point), "table_info": table.table_info}
             | {"cp_schema": table.schema, "cp_table": table.table, "delta_version": table.delta_version}
             for table in changed
         ]
         for row in rows:
-            name = (row.setdefault("cp_schema", ""), row.setdefault("cp_table", ""))
-            row["created_at"] = created.setdefault(name, now)
+            row["created_at"] = created.setdefault(_name(row), now)
         is_compacted = flush_id % COMPACT_EVERY == 0
         if is_compacted:
-            written = {(row["cp_schema"], row["cp_table"]) for row in rows}
+            written = set(map(_name, rows))
             rows += [{**row, "flush_id": flush_id} for name, row in self._rows.items() if name not in written]
         reach(CrashPoint.CHECKPOINT_MID_FLUSH)
         self._table.append(rows, self._tag(flush_id, snapshot))
         self._flush_id = flush_id
         self._begin = snapshot.global_point.position
         self._created = created
-        self._rows = {**self._rows, **{(row["cp_schema"], row["cp_table"]): _shown(row) for row in rows}}
+        self._rows = {**self._rows, **{_name(row): _shown(row) for row in rows}}
         if is_compacted:
             self._shorten(flush_id)
 
@@ -173,6 +173,10 @@ def checkpoint_rows(spark: SparkSession, lakehouse: Lakehouse, task: str) -> lis
     """
     rows = _newest_rows(CHECKPOINT.of(spark, lakehouse, task), None)
     return sorted(map(_shown, rows), key=display_order)
+
+
+def _name(row: Mapping[str, Any]) -> TableName:
+    return row["cp_schema"], row["cp_table"]
 
 
 def _shown(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -181,6 +181,7 @@ def main(arguments: Sequence[str] | None = None, lanes: Sequence[Lane] = LANES) 
 
 
 if __name__ == "__main__":
-    for each in (signal.SIGTERM, signal.SIGHUP):
+    # A shell starts background commands with SIGINT ignored.
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.default_int_handler)
     sys.exit(main())

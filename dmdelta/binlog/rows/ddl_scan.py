@@ -3,7 +3,6 @@
 For servers that log no column names: decoding their rows requires the structure of a table at each position.
 """
 
-from collections.abc import Callable
 from io import BytesIO
 from typing import BinaryIO
 
@@ -13,6 +12,7 @@ from dmdelta.binlog.events.header import HEADER_SIZE, QUERY_EVENTS, EventType
 from dmdelta.binlog.events.payload import inner_events
 from dmdelta.binlog.events.query import Query, parse_query
 from dmdelta.binlog.events.statement import StatementKind, classify
+from dmdelta.binlog.rows.decode_options import WithoutSession, as_written
 from dmdelta.binlog.rows.table_map import TABLE_ID_SIZE, table_names
 from dmdelta.binlog.values.collations import charset_of
 from dmdelta.errors import CorruptBinlog, UnsupportedEvent
@@ -34,7 +34,7 @@ _PEEK = 4096
 
 
 def scan_statements(
-    stream: BinaryIO, segment: Segment, without_session: Callable[[str, Session], str] = lambda sql, _session: sql
+    stream: BinaryIO, segment: Segment, without_session: WithoutSession = as_written
 ) -> list[LoggedStatement]:
     """The statements of a segment that change structures, in log order.
 

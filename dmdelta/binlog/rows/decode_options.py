@@ -8,6 +8,13 @@ from dmdelta.model.recorded import RecordedStructures
 from dmdelta.model.schema import StructureFrom, TableSchema
 from dmdelta.model.statement import Session
 
+WithoutSession = Callable[[str, Session], str]
+
+
+def as_written(sql: str, _session: Session) -> str:
+    """The text as the log has it."""
+    return sql
+
 
 @dataclass(frozen=True)
 class DecodeOptions:
@@ -30,7 +37,7 @@ class DecodeOptions:
     known_schemas: Mapping[tuple[str, str], Sequence[TableSchema]] = field(default_factory=dict)
     structures: Mapping[tuple[str, str], Sequence[StructureFrom]] = field(default_factory=dict)
     statement_targets: Callable[[str, str], Sequence[StatementTarget]] = lambda _sql, _schema: ()
-    without_session: Callable[[str, Session], str] = lambda sql, _session: sql
+    without_session: WithoutSession = as_written
     wanted_statements: Callable[[str, str], bool] | None = None
     recorded: RecordedStructures | None = None
     batch_bytes: int = 8 << 20

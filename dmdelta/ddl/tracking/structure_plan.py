@@ -209,13 +209,16 @@ def _fill(draft: _Draft, catalog: Catalog, fills: _Fills, at: Position) -> None:
         name = (schema, table)
         tracked, catalogued = tables.get(name), catalog.structures.tables[name]
         if tracked is None:
-            without = replace(catalogued.schema, primary_key=(), unique_key="")
-            tables[name] = replace(catalogued, schema=without) if name in fills.keyless else catalogued
+            tables[name] = _without_key(catalogued) if name in fills.keyless else catalogued
         elif tracked.origin is not Origin.UPDATE:
             tables[name], surprising = _merged(tracked, catalogued, keyed=name in catalog.keyed)
             if surprising:
                 surprises.add(name)
     draft.advance(Structures(tables, charsets), at, surprises, ())
+
+
+def _without_key(tracked: TrackedTable) -> TrackedTable:
+    return replace(tracked, schema=replace(tracked.schema, primary_key=(), unique_key=""))
 
 
 def _merged(tracked: TrackedTable, catalogued: TrackedTable, *, keyed: bool) -> tuple[TrackedTable, bool]:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
 _PLAIN_NUMBER = re.compile(r"0|-?[1-9]\d*|-?(?:0|[1-9]\d*)\.\d*[1-9]\d*")
@@ -34,7 +34,7 @@ class Literal:
     text: str
     kind: LiteralKind = LiteralKind.TEXT
     size: int = 0
-    base: int = field(default=0, compare=False)
+    base: int = 0
 
     @property
     def data(self) -> bytes:

@@ -1,16 +1,14 @@
 """How numbers change when their column gets another type."""
 
-from dmdelta.ddl.types.outcome import SAME, Conversion, kept, rewrite, stop, within
+from dmdelta.ddl.types.number_bounds import INTEGER_BITS, MAX_FLOAT, decimal_bounds, integer_bounds, within
+from dmdelta.ddl.types.outcome import SAME, Conversion, kept, rewrite, stop
 from dmdelta.ddl.types.silver_types import MAX_DECIMAL_DIGITS, silver_type
-from dmdelta.ddl.types.text_changes import MAX_FLOAT, cut, decimal_bounds
+from dmdelta.ddl.types.text_changes import cut
 from dmdelta.model.schema import Column
 from dmdelta.model.spark_sql import literal
 from dmdelta.model.type_names import CHARACTERS
 
-_BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
-_MAX_YEAR = 2155
-
-NUMBERS = (*_BITS, "bit", "year", "decimal", "float", "double")
+NUMBERS = (*INTEGER_BITS, "bit", "year", "decimal", "float", "double")
 """The types whose values are numbers in silver."""
 
 LONG_DECIMAL = "a DECIMAL of more than 38 digits is text in silver"
@@ -23,7 +21,7 @@ def number_change(old: Column, new: Column) -> Conversion:
     if max(old.precision, new.precision) > MAX_DECIMAL_DIGITS:
         longer = MAX_DECIMAL_DIGITS < old.precision <= new.precision
         return SAME if longer and old.scale == new.scale and old.unsigned >= new.unsigned else stop(LONG_DECIMAL)
-    if new.type in _BITS:
+    if new.type in INTEGER_BITS:
         return _to_integer(old, new)
     if new.type == "decimal":
         return _to_decimal(old, new)
@@ -42,23 +40,13 @@ def number_change(old: Column, new: Column) -> Conversion:
 
 
 def _is_whole(column: Column) -> bool:
-    return column.type in _BITS or column.type in ("bit", "year")
-
-
-def _bounds(column: Column) -> tuple[int, int]:
-    """The minimum and maximum of an integer type."""
-    if column.type == "bit":
-        return 0, (1 << column.length) - 1
-    if column.type == "year":
-        return 0, _MAX_YEAR
-    bits = _BITS[column.type]
-    return (0, (1 << bits) - 1) if column.unsigned else (-(1 << bits - 1), (1 << bits - 1) - 1)
+    return column.type in INTEGER_BITS or column.type in ("bit", "year")
 
 
 def _to_integer(old: Column, new: Column) -> Conversion:
-    low, high = _bounds(new)
+    low, high = integer_bounds(new)
     if _is_whole(old):
-        least, most = _bounds(old)
+        least, most = integer_bounds(old)
         if low <= least and most <= high:
             return kept(old, new)
         value = "{column}"
@@ -75,7 +63,7 @@ def _to_decimal(old: Column, new: Column) -> Conversion:
     kind = silver_type(new)
     low, high = decimal_bounds(new)
     if _is_whole(old):
-        least, most = _bounds(old)
+        least, most = integer_bounds(old)
         if most < 10**whole and not (least and new.unsigned):
             return kept(old, new)
         return rewrite(within("{column}", low, high, kind))
@@ -102,9 +90,9 @@ def _not_negative(value: str) -> str:
 def _to_bit(old: Column, new: Column) -> Conversion:
     most = (1 << new.length) - 1
     kind = silver_type(new)
-    if old.type in ("bit", "year") or (old.type in _BITS and old.unsigned):
-        return kept(old, new) if _bounds(old)[1] <= most else rewrite(within("{column}", "0", str(most), kind))
-    if old.type in _BITS:
+    if old.type in ("bit", "year") or (old.type in INTEGER_BITS and old.unsigned):
+        return kept(old, new) if integer_bounds(old)[1] <= most else rewrite(within("{column}", "0", str(most), kind))
+    if old.type in INTEGER_BITS:
         # The bits of a negative number are kept; a value that is too long becomes all ones.
         negative = f"CAST({{column}} AS DECIMAL(20,0)) + {1 << 64}" if new.length == 64 else str(most)
         positive = f"IF({{column}} > {most}, {most}, {{column}})"

@@ -81,11 +81,3 @@ def widens(one: str, other: str) -> bool:
 def _digits(decimal: str) -> tuple[int, int]:
     digits, scale = decimal.removeprefix("DECIMAL(").removesuffix(")").split(",")
     return int(digits), int(scale)
-
-
-def within(value: str, low: str, high: str, kind: str) -> str:
-    """SQL: a number cast to a silver type and clamped to its bounds, as servers in non-strict mode do."""
-    return (
-        f"CASE WHEN {value} <= {low} THEN CAST('{low}' AS {kind}) WHEN {value} >= {high} THEN CAST('{high}' AS {kind})"
-        f" ELSE CAST({value} AS {kind}) END"
-    )

@@ -2,7 +2,15 @@
 
 import re
 
-from dmdelta.ddl.types.outcome import SAME, Conversion, rewrite, stop, within
+from dmdelta.ddl.types.number_bounds import (
+    INTEGER_BITS,
+    MAX_DOUBLE,
+    MAX_FLOAT,
+    decimal_bounds,
+    integer_bounds,
+    within,
+)
+from dmdelta.ddl.types.outcome import SAME, Conversion, rewrite, stop
 from dmdelta.ddl.types.silver_types import MAX_DECIMAL_DIGITS, silver_type
 from dmdelta.ddl.types.type_words import bytes_each, capacity, characters
 from dmdelta.model.schema import Column
@@ -21,10 +29,7 @@ _LACKING = {
 }
 """The characters that these character sets lack."""
 _AS_UTF8 = ("utf8mb4", "utf8mb3", "ascii")
-_RANGES = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 _POSITION = re.compile(r"\s*[-+]?\d+")
-_MAX_DOUBLE = "1.7976931348623157E308"
-MAX_FLOAT = "3.4028234663852886E38"
 _WHOLE_NUMBER = r"^\\s*([-+]?[0-9]+)"
 _NUMBER = r"^\\s*([-+]?(?:[0-9]+[.]?[0-9]*|[.][0-9]+)(?:[eE][-+]?[0-9]+)?)"
 
@@ -40,30 +45,22 @@ def text_change(old: Column, new: Column, *, mariadb: bool) -> Conversion:
         return _text_to_text(old, new)
     if new.type in BYTES:
         return _text_to_bytes(old, new)
-    if new.type in _RANGES:
-        top = 1 << _RANGES[new.type]
-        low, high = (0, top - 1) if new.unsigned else (-top // 2, top // 2 - 1)
+    if new.type in INTEGER_BITS:
+        low, high = map(str, integer_bounds(new))
         # MySQL rounds a fraction, MariaDB reads only the leading digits.
-        number = _number("DECIMAL(38,0)", (str(low), str(high)), _WHOLE_NUMBER if mariadb else _NUMBER)
-        return rewrite(within(number, str(low), str(high), silver_type(new)))
+        number = _number("DECIMAL(38,0)", (low, high), _WHOLE_NUMBER if mariadb else _NUMBER)
+        return rewrite(within(number, low, high, silver_type(new)))
     if new.type == "decimal" and new.precision <= MAX_DECIMAL_DIGITS:
         kind = silver_type(new)
         number = _number(kind, decimal_bounds(new))
         return rewrite(f"IF({number} < 0, CAST(0 AS {kind}), {number})" if new.unsigned else number)
     if new.type in ("float", "double"):
-        most = MAX_FLOAT if new.type == "float" else _MAX_DOUBLE
+        most = MAX_FLOAT if new.type == "float" else MAX_DOUBLE
         least = "0" if new.unsigned else f"-{most}"
         return rewrite(within(_number("DOUBLE", (least, most)), least, most, silver_type(new)))
     if new.type in ("enum", "set"):
         return stop(NAMES)
     return stop(f"servers parse {new.type.upper()} from text in many formats")
-
-
-def decimal_bounds(column: Column) -> tuple[str, str]:
-    """The minimum and maximum of a DECIMAL."""
-    nines = "9" * (column.precision - column.scale) or "0"
-    high = f"{nines}.{'9' * column.scale}" if column.scale else nines
-    return "0" if column.unsigned else f"-{high}", high
 
 
 def _number(kind: str, bounds: tuple[str, str], pattern: str = _NUMBER) -> str:
@@ -153,7 +150,7 @@ def enum_change(old: Column, new: Column) -> Conversion:
         return stop("the names of the ENUM are unknown")
     if new.type in ("enum", "set"):
         return _names_to_names(old, new)
-    if new.type in _RANGES:
+    if new.type in INTEGER_BITS:
         return rewrite(f"CAST(array_position({_array(old.members)}, {{column}}) AS {silver_type(new)})")
     if new.type in CHARACTERS:
         if not _has_characters(old, new):

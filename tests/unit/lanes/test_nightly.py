@@ -256,28 +256,23 @@ def test_good(): pass
 """
 
 
+def reported(folder, tests, *options):
+    """The outcome of pytest on a file with these tests, and what the plugin has reported by test."""
+    (folder / "test_some.py").write_text(tests)
+    reports = folder / "reports.jsonl"
+    command = [sys.executable, "-m", "pytest", "-q", "-c", "/dev/null", f"--rootdir={folder}", str(folder), *options]
+    plugin = {"DMDELTA_REPORTS": str(reports), "PYTEST_PLUGINS": "tests.nightly.reports"}
+    outcome = run_command(command, folder / "log", 120.0, plugin).outcome
+    results, interrupted = read_reports(reports)
+    return outcome, {test.partition("::")[2]: result for test, result in results.items()}, interrupted
+
+
 @pytest.mark.parametrize("parallel", [[], ["-n", "2"]], ids=["one process", "two processes"])
 def test_the_plugin_reports_each_test(tmp_path, parallel):
     """Each is reported once, also with pytest-xdist."""
-    (tmp_path / "test_some.py").write_text(TESTS)
-    reports = tmp_path / "reports.jsonl"
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-c",
-        "/dev/null",
-        f"--rootdir={tmp_path}",
-        str(tmp_path),
-        *parallel,
-    ]
-    plugin = {"DMDELTA_REPORTS": str(reports), "PYTEST_PLUGINS": "tests.nightly.reports"}
-    assert run_command(command, tmp_path / "log", 120.0, plugin).outcome is Outcome.FAILED
-    results, interrupted = read_reports(reports)
-    found = {test.partition("::")[2]: (result.outcome, result.faults) for test, result in results.items()}
-    assert interrupted == ()
-    assert found == {
+    outcome, results, interrupted = reported(tmp_path, TESTS, *parallel)
+    assert (outcome, interrupted) == (Outcome.FAILED, ())
+    assert {test: (result.outcome, result.faults) for test, result in results.items()} == {
         "test_good": ("passed", 0),
         "test_bad": ("failed", 0),
         "test_left_out": ("skipped", 0),
@@ -289,27 +284,9 @@ def test_the_plugin_reports_each_test(tmp_path, parallel):
 
 def test_a_process_of_xdist_that_dies_fails_its_test(tmp_path):
     """Also if the part is stopped later: the test is not run again."""
-    (tmp_path / "test_some.py").write_text(CRASH)
-    reports = tmp_path / "reports.jsonl"
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-c",
-        "/dev/null",
-        f"--rootdir={tmp_path}",
-        str(tmp_path),
-        "-n",
-        "1",
-    ]
-    plugin = {"DMDELTA_REPORTS": str(reports), "PYTEST_PLUGINS": "tests.nightly.reports"}
-    run_command(command, tmp_path / "log", 120.0, plugin)
-    results, _ = read_reports(reports)
-    assert {test.partition("::")[2]: one.outcome for test, one in results.items()} == {
-        "test_crash": "failed",
-        "test_good": "passed",
-    }
+    _, results, _ = reported(tmp_path, CRASH, "-n", "1")
+    outcomes = {test: result.outcome for test, result in results.items()}
+    assert outcomes == {"test_crash": "failed", "test_good": "passed"}
 
 
 def test_a_part_is_stopped_at_its_limit(tmp_path):

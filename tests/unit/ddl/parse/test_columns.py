@@ -41,23 +41,23 @@ TEXTS = [
     (r"DEFAULT '100\%\_'", r"100\%\_"),
 ]
 BYTES = [
-    ("DEFAULT b'101'", "5", 1),
-    ("DEFAULT B'0'", "0", 1),
-    ("DEFAULT b'100000001'", "257", 2),
-    ("DEFAULT x'1F'", "31", 1),
-    ("DEFAULT X'000a'", "10", 2),
-    ("DEFAULT x''", "0", 0),
+    ("DEFAULT b'101'", "5", 1, 2),
+    ("DEFAULT B'0'", "0", 1, 2),
+    ("DEFAULT b'100000001'", "257", 2, 2),
+    ("DEFAULT x'1F'", "31", 1, 16),
+    ("DEFAULT X'000a'", "10", 2, 16),
+    ("DEFAULT x''", "0", 0, 16),
 ]
 DEFAULTS = [
     *((clause, Literal(text, LiteralKind.NUMBER)) for clause, text in NUMBERS),
     *((clause, Literal(text)) for clause, text in TEXTS),
-    *((clause, Literal(text, LiteralKind.BYTES, size)) for clause, text, size in BYTES),
+    *((clause, Literal(text, LiteralKind.BYTES, size, base)) for clause, text, size, base in BYTES),
 ]
 
 
 @pytest.mark.parametrize(("clause", "value"), DEFAULTS)
 def test_a_literal_default_is_its_value(clause, value):
-    """Numbers as they are written; texts without quotes and character set, joined; bytes as their number and size."""
+    """Numbers as they are written; texts without quotes and character set, joined; bytes as their number, size and base."""
     definition = parse(f"c VARCHAR(9) {clause} FIRST")
     assert (definition.default, definition.computed, definition.follows) == (value, "", "")
 
