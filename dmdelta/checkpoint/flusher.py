@@ -12,8 +12,8 @@ from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 
 log = get_logger(__name__)
-END_SECONDS = 20.0
-"""How long the end of a run waits for a write in progress."""
+END_SECONDS = 15.0
+"""How long the end of a run waits for a write in progress and the last one."""
 
 
 class Writer(Protocol):
@@ -49,7 +49,7 @@ class Flusher:
         self._gather = gather.total_seconds()
         self._wake = threading.Condition()
         self._requested: FlushReason | None = None
-        self._ending = False
+        self._end_reason: FlushReason | None = None
         self._failure: DmdeltaError | None = None
         self._writing = threading.Lock()
         self._last_reason = stored.reason if stored else None
@@ -86,27 +86,25 @@ class Flusher:
             raise self._failure
 
     def end(self, reason: FlushReason) -> None:
-        """End the thread and write the last checkpoint of the run. Call it when no applier is active any more.
+        """Write the last checkpoint of the run, which ends the thread. Call it when no applier is active any more.
 
         Args:
             reason: STOP after an orderly end, PAUSE after an error.
 
         Raises:
-            StageFailed: a write in progress does not end.
+            StageFailed: a write does not end.
             LakehouseError: a write has failed.
         """
         with self._wake:
-            self._ending = True
+            self._end_reason = reason
             self._wake.notify()
-        if self._thread.is_alive():
-            self._thread.join(END_SECONDS)
+        self._thread.join(END_SECONDS)
         if self._thread.is_alive():
             raise StageFailed(
                 f"the checkpoint write did not end within {END_SECONDS:.0f} s",
                 hint="kill the process and start it again: no data is lost",
             )
         self.check()
-        self._flush(reason)
 
     def _mark_running(self) -> None:
         self.check()
@@ -121,22 +119,26 @@ class Flusher:
 
     def _run(self) -> None:
         try:
-            while True:
-                with self._wake:
-                    self._await_interval()
-                    if self._requested is not None:
-                        self._wake.wait_for(lambda: self._ending, self._gather)
-                    reason, self._requested = self._requested or FlushReason.INTERVAL, None
-                    if self._ending:
-                        return
+            reason = FlushReason.INTERVAL
+            while not reason.ends_the_run:
+                reason = self._await_reason()
                 self._flush(reason)
         except BaseException as error:  # noqa: BLE001 - raised to the engine at its next call
             self._failure = as_ours(error, self._thread.name)
 
+    def _await_reason(self) -> FlushReason:
+        """Wait for a request, and for others that follow it; for the interval; or for the end."""
+        with self._wake:
+            self._await_interval()
+            if self._requested is not None:
+                self._wake.wait_for(lambda: self._end_reason is not None, self._gather)
+            reason, self._requested = self._end_reason or self._requested or FlushReason.INTERVAL, None
+            return reason
+
     def _await_interval(self) -> None:
         """Wait for a request, the end, or the interval, which may change meanwhile."""
         began = time.monotonic()
-        while not self._ending and self._requested is None:
+        while self._end_reason is None and self._requested is None:
             left = began + self._interval - time.monotonic()
             if left <= 0:
                 return

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 from dmdelta.cli.main import execute
-from dmdelta.errors import DmdeltaError, Fenced, StageFailed
+from dmdelta.errors import DmdeltaError, Fenced, HeldByCommand
 from tests.crash.bench import END_SECONDS, Bench
 from tests.crash.rows import MAINTAIN, MEANWHILE
 
@@ -62,8 +62,8 @@ def hung(bench: Bench) -> None:
         stop.request()
         if bench.row.arguments == MAINTAIN:
             code, said = bench.attempt()
-            assert code == StageFailed.exit_code, said
-            assert "does not answer" in said, said
+            assert code == HeldByCommand.exit_code, said
+            assert "another command is working" in said, said
         else:
             _assert_ends(ended, STOP_SECONDS)
             bench.heal()

@@ -118,7 +118,7 @@ ROWS = (
         INTO_NEW,
         "UPDATE new{n} SET v = 9",
     ),
-    _silver("replace", UPDATE),
+    _silver("replace", UPDATE, before=(INSERT,)),
     _silver("delete", DELETE, before=(TO_DELETE,)),
     _silver("replace by literals", INSERT, DELETE, UPDATE, before=(TO_DELETE,)),
     _silver(
@@ -131,7 +131,13 @@ ROWS = (
     _silver("merge of many keys", MANY, DELETE, UPDATE, before=(TO_DELETE,)),
     _silver("delete by merge", "DELETE FROM keyed WHERE id >= {n} * 100000", before=(MANY,)),
     _silver("merge", INSERT, UPDATE, DELETE, arguments=SAFELY),
-    _silver("merge of a part of the columns", MINIMAL, UPDATE, "UPDATE keyed SET w = 'z' WHERE id % 5 = 0"),
+    _silver(
+        "merge of a part of the columns",
+        MINIMAL,
+        UPDATE,
+        "UPDATE keyed SET w = 'z' WHERE id % 5 = 0",
+        before=(INSERT,),
+    ),
     _silver(
         "merge of moved keys", MINIMAL, "UPDATE keyed SET id = id + 1000000 WHERE id = {n}", UPDATE, before=(INSERT,)
     ),

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from dmdelta.checkpoint import Flusher, FlushReason, Point, Points, StoredPoints, TablePoint
-from dmdelta.errors import LakehouseError
+from dmdelta.errors import LakehouseError, StageFailed
 from dmdelta.model.position import Position
 
 A, B = ("shop", "a"), ("shop", "b")
@@ -226,13 +226,38 @@ def test_a_failed_flush_is_raised_at_the_next_call(call):
 
 
 def test_a_failed_last_flush_is_raised():
-    """The flush that ends a run executes in the caller's thread and raises there."""
+    """The flush that ends a run raises in the caller."""
     points = Points("s")
     flusher = Flusher(Recorder(LakehouseError("disk full")), points, None, LONG)
     flusher.start()
     apply(points, 100, A)
     with pytest.raises(LakehouseError, match="disk full"):
         flusher.end(STOP)
+
+
+@pytest.mark.parametrize("hangs", ["requested", "last", "hand-over"])
+def test_a_run_ends_although_a_write_hangs(monkeypatch, hangs):
+    """In the flush thread, or in an applier's that records that a new run has started."""
+    monkeypatch.setattr("dmdelta.checkpoint.flusher.END_SECONDS", 0.3)
+    record = stored(STOP) if hangs == "hand-over" else None
+    points, recorder = Points("s", record), Recorder()
+    recorder.gate.clear()
+    flusher = Flusher(recorder, points, record, LONG, SOON)
+    flusher.start()
+    applier = threading.Thread(target=apply, args=(points, 300, A))
+    applier.start()
+    if hangs == "requested":
+        flusher.request(DDL)
+    if hangs != "last":
+        assert recorder.reached.wait(10)
+    with pytest.raises(StageFailed, match="the checkpoint write did not end") as raised:
+        flusher.end(STOP)
+    assert "no data is lost" in raised.value.hint
+    assert not recorder.written
+    recorder.gate.set()
+    applier.join(10)
+    flusher._thread.join(10)
+    assert recorder.reasons == {"requested": [DDL, STOP], "last": [STOP], "hand-over": [INTERVAL, STOP]}[hangs]
 
 
 @pytest.mark.parametrize(
