@@ -153,7 +153,7 @@ class Points:
             known = self._tables.get(table.name)
             if known is not None and known.point.position > here:
                 return  # a replay of changes that the table has: the point never moves back
-            if known is not None and table.delta_version is None:  # no commit: silver is as it was
+            if known is not None and table.delta_version in (None, known.delta_version):  # silver is as it was
                 info = table.table_info or known.table_info
                 table = replace(table, delta_version=known.delta_version, table_info=info)
             self._tables[table.name] = table

@@ -41,6 +41,8 @@ IN_TURN = (
 """Two shards of a merged table make the same change, one after the other."""
 INSERT_TWO = "INSERT INTO keyed (id, v) VALUES ({n} + 50, 5), ({n} + 51, 6)"
 CREATE = "CREATE TABLE new{n} LIKE pairs"
+UNLOGGED = ("SET SESSION sql_log_bin = 0", CREATE, "SET SESSION sql_log_bin = 1")
+"""The sink's target gets the table with the first row, not with the statement."""
 INTO_NEW = "INSERT INTO new{n} VALUES (1, 'a', 1), (2, 'b', 2)"
 MANY = (
     "INSERT INTO keyed (id, v) SELECT {n} * 100000 + a.d + 10 * b.d + 100 * c.d + 1000 * d.d + 10000 * e.d, 0 "
@@ -181,8 +183,8 @@ ROWS = (
     Row("maintenance, end", Point.MAINTENANCE_END, (INSERT, *BESIDE), arguments=MAINTAIN),
     _sink(Point.SINK_BEFORE_TAKEOVER),
     _sink(Point.SINK_AFTER_TAKEOVER),
-    _sink(Point.SINK_BEFORE_CREATE, CREATE, INTO_NEW),
-    _sink(Point.SINK_AFTER_CREATE, CREATE, INTO_NEW),
+    _sink(Point.SINK_BEFORE_CREATE, *UNLOGGED, INTO_NEW),
+    _sink(Point.SINK_AFTER_CREATE, *UNLOGGED, INTO_NEW),
     _sink(Point.SINK_BEFORE_TRANSACTION),
     _sink(Point.SINK_MID_TRANSACTION),
     _sink(Point.SINK_BEFORE_RECORD),

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from dmdelta.lakehouse.retention import FILE_RETENTION
 from tests.crash.rows import INSERT, TABLES, UPDATE
 from tests.support.check import assert_exactly_once
 from tests.support.task import Task
@@ -30,12 +31,11 @@ def maintained(mysql80, tmp_path):
 def test_a_kill_during_maintenance_changes_no_row(maintained, spark, action):
     """Silver = source, bronze once, before and after the next maintenance; leftover files do no harm."""
     task, since = maintained
+    if action == "VACUUM":
+        wear(task, 100)
+        spark.sql(f"ALTER TABLE delta.`{folder(task)}` SET TBLPROPERTIES ('{FILE_RETENTION}' = '0 seconds')")
     for number in range(1, TRIES + 1):
         wear(task, 1000 * number)
-        if action == "VACUUM":
-            maintain(task)
-            table = f"delta.`{folder(task)}`"
-            spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.deletedFileRetentionDuration' = '0 seconds')")
         kill_maintenance(task, comes=action == "OPTIMIZE")
         (newest,) = spark.sql(f"DESCRIBE HISTORY delta.`{folder(task)}` LIMIT 1").collect()
         assert_exactly_once(spark, task, since)

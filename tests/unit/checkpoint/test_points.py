@@ -94,6 +94,18 @@ def test_a_range_without_a_commit_keeps_the_delta_version():
     assert (only.point, only.delta_version) == (at(200), 7)
 
 
+@pytest.mark.parametrize(("offset", "version", "kept"), [(100, 7, "{}"), (200, None, "{}"), (200, 8, None)])
+def test_a_table_without_a_new_commit_keeps_its_structure(offset, version, kept):
+    """A start reads the newest commit again: the checkpoint has its structure, and needs no new row."""
+    stored_one = TablePoint(*A, at(100), 7, "{}")
+    points = Points("s", stored(tables=[stored_one]))
+    points.hand_over(at(200), {A})
+    points.applied(table(A, offset, version))
+    snapshot = points.snapshot(FlushReason.INTERVAL)
+    assert [one.table_info for one in snapshot.tables] == [kept]
+    assert bool(changed_tables(snapshot, [stored_one])) == (kept is None)
+
+
 def test_a_table_ahead_of_the_run_moves_the_exit_point():
     """A history beyond this run's handed-over ranges is consistent: the table has already completed later ranges."""
     points = Points("s", stored())
