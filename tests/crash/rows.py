@@ -22,6 +22,8 @@ INSERT = "INSERT INTO keyed (id, v, w) VALUES ({n}, 1, 'a'), ({n} + 1, 2, 'b'), 
 UPDATE = "UPDATE keyed SET v = v + 1 WHERE id % 3 = 0"
 TO_DELETE = "INSERT INTO keyed (id, v) VALUES ({n} - 99, 0)"
 DELETE = "DELETE FROM keyed WHERE id = {n} - 99"
+MOVE = ("UPDATE keyed SET id = id + 50 WHERE id = {n}", "INSERT INTO keyed (id, v) VALUES ({n}, 9)")
+"""One worker of the sink executes both, because they concern the same key."""
 BESIDE = ("INSERT INTO pairs VALUES ({n}, 'x', 0)", "UPDATE pairs SET v = {n}", "INSERT INTO plain VALUES ({n}, 'y')")
 """Changes of the other tables at the same time."""
 MEANWHILE = ("UPDATE keyed SET v = v + 100", "DELETE FROM keyed WHERE id = {n} + 1")
@@ -91,12 +93,13 @@ def _silver(name: str, *statements: str, point: Point = Point.SILVER_BEFORE_COMM
     return Row(f"silver, {name}", point, statements, error="CommitConflict", **more)
 
 
-def _sink(point: Point, *statements: str, nth: int = 1, shards: str = "") -> Row:
+def _sink(point: Point, *statements: str, nth: int = 1, shards: str = "", before: tuple[str, ...] = ()) -> Row:
     name = point.value.removeprefix("sink-").replace("-", " ")
     return Row(
         f"sink, {'shards, ' if shards else ''}{name}",
         point,
         statements or (INSERT, UPDATE, *BESIDE),
+        before,
         error="TargetUnavailable",
         nth=nth,
         sinks=True,
@@ -186,7 +189,7 @@ ROWS = (
     _sink(Point.SINK_BEFORE_CREATE, *UNLOGGED, INTO_NEW),
     _sink(Point.SINK_AFTER_CREATE, *UNLOGGED, INTO_NEW),
     _sink(Point.SINK_BEFORE_TRANSACTION),
-    _sink(Point.SINK_MID_TRANSACTION),
+    _sink(Point.SINK_MID_TRANSACTION, *MOVE, before=(INSERT,)),
     _sink(Point.SINK_BEFORE_RECORD),
     _sink(Point.SINK_BEFORE_COMMIT),
     _sink(Point.SINK_AFTER_COMMIT),

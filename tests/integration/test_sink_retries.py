@@ -5,6 +5,8 @@ import time
 
 import pytest
 
+from dmdelta.errors import TargetUnavailable
+from dmdelta.failpoint import CrashPoint
 from dmdelta.model.position import Position
 from dmdelta.model.retry import Retry
 from dmdelta.sink.change import Act, Change, Shape
@@ -109,6 +111,41 @@ def test_a_killed_connection_is_opened_again(bench):
     bench.wait(2)
     assert bench.worker.counts.retries == 1
     assert (bench.values(1, 2), bench.recorded()) == ([9, 9], 2)
+
+
+@pytest.mark.parametrize("point", [CrashPoint.SINK_BEFORE_RECORD, CrashPoint.SINK_BEFORE_COMMIT])
+def test_a_failure_within_a_transaction_is_retried(bench, monkeypatch, point):
+    """The record of the failed transaction is not taken for that of a committed one."""
+    failures = [TargetUnavailable("injected")]
+
+    def fail_once(here):
+        if here is point and failures:
+            raise failures.pop()
+
+    monkeypatch.setattr("dmdelta.sink.execute.worker.reach", fail_once)
+    bench.give(1, 5)
+    bench.wait(1)
+    assert (bench.values(5), bench.recorded(), failures) == ([9], 1, [])
+
+
+def test_a_worker_that_hangs_leaves_no_lock(bench, monkeypatch):
+    """The end waits with a limit; then the target rolls the transaction back, so the next run is not blocked."""
+    hangs, released = threading.Event(), threading.Event()
+
+    def hang(point):
+        if point is CrashPoint.SINK_BEFORE_COMMIT:
+            hangs.set()
+            assert released.wait(60)
+
+    monkeypatch.setattr("dmdelta.sink.execute.worker.reach", hang)
+    bench.give(1, 5)
+    assert hangs.wait(30)
+    assert not bench.dispatcher.end(0.2)
+    bench.server.execute("UPDATE t SET n = 1 WHERE id = 5", database=bench.database)
+    released.set()
+    assert bench.dispatcher.end(30)
+    assert isinstance(bench.failures.pop(), TargetUnavailable)
+    assert (bench.values(5), bench.recorded()) == ([1], 0)
 
 
 def test_a_stop_waits_with_a_limit(bench):

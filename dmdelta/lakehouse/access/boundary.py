@@ -27,4 +27,7 @@ def fenced(table: str) -> Fenced:
 
 def conflict(table: str) -> CommitConflict:
     """The error of a writer that finds another writer's commit before its own."""
-    return CommitConflict(f"another writer changed {table} at the same time", hint="the commit is retried")
+    return CommitConflict(
+        f"another writer changed {table} at the same time",
+        hint="a running task retries automatically; otherwise run the command again",
+    )

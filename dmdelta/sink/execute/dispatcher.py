@@ -238,10 +238,15 @@ class Dispatcher:
             return
 
     def end(self, seconds: float) -> bool:
-        """Stop the workers after their current batch; False if one does not end in time."""
+        """Stop the workers after their current batch; False if one does not end in time.
+
+        The target rolls back that one's transaction, so that it does not block the next run.
+        """
         for worker in self.workers:
             worker.stopping.set()
             worker.leave()
         deadline = time.monotonic() + seconds
         ended = [worker.join(max(0.0, deadline - time.monotonic())) for worker in self.workers]
+        for worker in self.workers:
+            worker.cut_off()
         return all(ended)

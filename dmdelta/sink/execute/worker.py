@@ -25,6 +25,7 @@ from dmdelta.sink.target.connection import (
     execute,
     execute_under_protest,
     is_retryable,
+    shut_down,
     translated,
 )
 from dmdelta.sink.target.metadata import Encoded, Metadata
@@ -124,6 +125,12 @@ class Worker:
             self._thread.join(seconds)
         return self._thread is None or not self._thread.is_alive()
 
+    def cut_off(self) -> None:
+        """Shut down the connection of a thread that does not end: the target rolls back its transaction."""
+        connection = self._connection
+        if connection is not None:
+            shut_down(connection)
+
     def _run(self) -> None:
         try:
             while (message := self.queue.get()) is not None:
@@ -160,10 +167,11 @@ class Worker:
                 if failures >= self.retry.attempts or self.stopping.is_set():
                     raise translated(error, str(self.server), quotes_rows=True) from error
                 self._back_off(error, failures)
-            except TargetUnavailable:  # from `connect`
+            except TargetUnavailable:
                 failures += 1
                 if failures >= self.retry.attempts or self.stopping.is_set():
                     raise
+                self._disconnect()  # or an open transaction would see its own record, as if it were committed
                 self.stopping.wait(self.retry.delay(failures))
         self.counts.transactions += 1
         self.counts.rows += len(batch.work)

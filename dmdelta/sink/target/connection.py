@@ -1,8 +1,9 @@
 """Sessions on the target, and the mapping of its errors."""
 
 import re
+import socket
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -116,6 +117,14 @@ def connect(server: TargetServer, *, autocommit: bool = True) -> "Connection[Any
     except (pymysql.err.MySQLError, OSError, RuntimeError) as error:
         raise translated(error, str(server)) from error
     return connection
+
+
+def shut_down(connection: "Connection[Any]") -> None:
+    """End a session that another thread uses: the server rolls back, and the thread's next statement fails."""
+    wire: Any = connection
+    if (open_socket := wire._sock) is not None:  # noqa: SLF001 - `close` waits for the socket, which the thread uses
+        with suppress(OSError):
+            open_socket.shutdown(socket.SHUT_RDWR)
 
 
 def _value(value: int | str) -> str:
