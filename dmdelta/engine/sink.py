@@ -84,6 +84,11 @@ class SinkingLoop(SupervisedLoop):
         ends = (self._reached, self._sink.position if self._sink is not None else None)
         return max(filter(None, ends), default=None)
 
+    def cut_off(self) -> None:
+        """After a stop that takes too long: end the sessions that may hold locks on the target."""
+        if self._sink is not None:
+            self._sink.cut_off()
+
     def change_interval(self, seconds: float) -> None:
         """Change the interval of the checkpoint."""
         self.interval = seconds

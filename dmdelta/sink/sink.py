@@ -191,6 +191,11 @@ class Sink:
             self.purger.end()
             self.tables.close()
 
+    def cut_off(self) -> None:
+        """After an end that takes too long: end the sessions that may hold locks on the target."""
+        self.dispatcher.cut_off()
+        self.flusher.cut_off()
+
     def metrics(self) -> SinkMetrics:
         """The current counters."""
         return read_metrics(self.source.source_id, self.dispatcher, self.flusher, skipped=self.skipped)

@@ -2,7 +2,13 @@
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
+import pytest
+
+from dmdelta.errors import Fenced
+from dmdelta.failpoint import CrashPoint
 from dmdelta.model.position import Position
 from dmdelta.sink.execute.barriers import Snapshots
 from dmdelta.sink.execute.flusher import Flusher
@@ -13,13 +19,19 @@ from dmdelta.sink.target.metadata import Metadata
 from tests.support.sinking import target_of
 
 
-def test_the_last_write_of_a_position_is_kept(mysql80):
+@pytest.fixture
+def metadata(mysql80):
+    """The tables of a sink, which the run `run` has taken over."""
+    made = Metadata(mysql80.fresh_database("flusher"), "t", "s1", "run")
+    with session(target_of(mysql80)) as connection:
+        made.create(connection)
+        made.take_over(connection, 1)
+    return made
+
+
+def test_the_last_write_of_a_position_is_kept(mysql80, metadata):
     """An interval that ends while a stop or a statement's intent is written does not write the same position again."""
     server, at = target_of(mysql80), Position(1, "binlog.000001", 100)
-    metadata = Metadata(mysql80.fresh_database("flusher"), "t", "s1", "run")
-    with session(server) as connection:
-        metadata.create(connection)
-        metadata.take_over(connection, 1)
     snapshots: Snapshots[PushedPoint | None] = Snapshots(1)
     snapshots.push(1, PushedPoint(at, at))
     snapshots.receive(1, 0)
@@ -35,3 +47,28 @@ def test_the_last_write_of_a_position_is_kept(mysql80):
     flusher.end()
     with session(server) as connection:
         assert metadata.points.read(connection) == stop
+
+
+def test_a_write_that_hangs_leaves_no_lock(mysql80, metadata, monkeypatch):
+    """The end of its session lets the next run take over; released, it does not write over that run's checkpoint."""
+    server, at = target_of(mysql80), Position(1, "binlog.000001", 100)
+    hangs, released = threading.Event(), threading.Event()
+
+    def hang(point):
+        if point is CrashPoint.SINK_MID_FLUSH:
+            hangs.set()
+            assert released.wait(60)
+
+    monkeypatch.setattr("dmdelta.sink.execute.flusher.reach", hang)
+    flusher = Flusher(server, metadata, Snapshots(1), Progress(), 1.0, lambda error: None)
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(flusher.write, Checkpoint(at, at, reason="interval"))
+        assert hangs.wait(30)
+        flusher.cut_off()
+        with session(server) as connection:
+            replace(metadata, run="next").take_over(connection, 1)
+            assert metadata.points.read(connection) is None
+        released.set()
+        with pytest.raises(Fenced):
+            writing.result(60)
+    flusher.end()

@@ -146,6 +146,7 @@ class SourcePipeline:
                 "sink did not stop in time: its transactions in flight are committed or rolled back",
                 source=self.source_id,
             )
+            self.sinking.cut_off()
         if self.validator is not None and not self.validator.join(LOOP_END_SECONDS):
             log.warning("validator did not stop in time: its work in progress is repeated", source=self.source_id)
         if self._interrupted:

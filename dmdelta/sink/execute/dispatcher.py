@@ -247,6 +247,10 @@ class Dispatcher:
             worker.leave()
         deadline = time.monotonic() + seconds
         ended = [worker.join(max(0.0, deadline - time.monotonic())) for worker in self.workers]
+        self.cut_off()
+        return all(ended)
+
+    def cut_off(self) -> None:
+        """End the sessions of workers that do not end."""
         for worker in self.workers:
             worker.cut_off()
-        return all(ended)

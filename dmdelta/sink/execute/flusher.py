@@ -15,7 +15,7 @@ from dmdelta.sink.execute.barriers import Ready, Snapshots
 from dmdelta.sink.execute.progress import Progress
 from dmdelta.sink.metrics import FlushCounts
 from dmdelta.sink.plan.checkpoint import Checkpoint, PushedPoint
-from dmdelta.sink.target.connection import TARGET_RETRY, TargetServer, connect, is_retryable, translated
+from dmdelta.sink.target.connection import TARGET_RETRY, TargetServer, connect, is_retryable, shut_down, translated
 from dmdelta.sink.target.metadata import FLUSHER, Metadata
 
 if TYPE_CHECKING:
@@ -59,6 +59,10 @@ class Flusher:
             self._thread.join()
         with self._writing:
             self._disconnect()
+
+    def cut_off(self) -> None:
+        """End the session of a write that does not end: the target rolls it back."""
+        shut_down(self._connection)
 
     def flush_ready(self) -> None:
         """Write the newest ready snapshot, if it is newer than the last checkpoint.

@@ -126,10 +126,8 @@ class Worker:
         return self._thread is None or not self._thread.is_alive()
 
     def cut_off(self) -> None:
-        """Shut down the connection of a thread that does not end: the target rolls back its transaction."""
-        connection = self._connection
-        if connection is not None:
-            shut_down(connection)
+        """End the session of a thread that does not end: the target rolls back its transaction."""
+        shut_down(self._connection)
 
     def _run(self) -> None:
         try:

@@ -119,12 +119,13 @@ def connect(server: TargetServer, *, autocommit: bool = True) -> "Connection[Any
     return connection
 
 
-def shut_down(connection: "Connection[Any]") -> None:
+def shut_down(connection: "Connection[Any] | None") -> None:
     """End a session that another thread uses: the server rolls back, and the thread's next statement fails."""
     wire: Any = connection
-    if (open_socket := wire._sock) is not None:  # noqa: SLF001 - `close` waits for the socket, which the thread uses
+    used = wire._sock if wire is not None else None  # noqa: SLF001 - `close` would send a command between the thread's
+    if used is not None:
         with suppress(OSError):
-            open_socket.shutdown(socket.SHUT_RDWR)
+            used.shutdown(socket.SHUT_RDWR)
 
 
 def _value(value: int | str) -> str:
