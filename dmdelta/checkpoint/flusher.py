@@ -12,7 +12,7 @@ from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 
 log = get_logger(__name__)
-END_SECONDS = 15.0
+END_SECONDS = 20.0
 """How long the end of a run waits for a write in progress and the last one."""
 
 

@@ -6,13 +6,15 @@ import signal
 from collections.abc import Callable
 from concurrent.futures import Future
 
+from dmdelta.checkpoint import flusher
 from dmdelta.cli.main import execute
+from dmdelta.engine.run.runner import DRAIN_SECONDS, INTERRUPT_SECONDS
 from dmdelta.errors import DmdeltaError, Fenced, HeldByCommand
 from tests.crash.bench import END_SECONDS, Bench
 from tests.crash.rows import MAINTAIN, MEANWHILE
 
 CONFLICT = "at the same time"
-STOP_SECONDS = 40.0
+STOP_SECONDS = DRAIN_SECONDS + INTERRUPT_SECONDS + flusher.END_SECONDS + 5.0
 """After a stop a run must end within this time, whatever hangs."""
 
 

@@ -16,6 +16,7 @@ from tests.support.task import Task
 
 BIG = 450_000
 """More than the size of one commit."""
+ON_WORKERS = (CrashPoint.SNAPSHOT_CHUNK_LOW, CrashPoint.SNAPSHOT_CHUNK_READ)
 OVERLAP = (CrashPoint.SILVER_BEFORE_COMMIT, CrashPoint.SILVER_AFTER_COMMIT)
 """Points passed while the log is applied over the snapshot, after those of the snapshot itself."""
 LOADS = [("mysql80", True), ("mysql80", False), ("mysql57", True), ("mariadb", False)]
@@ -48,7 +49,7 @@ def die_at(task, point):
     task.arm(point)
     with task.process() as process:
         # A Spark worker reads the chunk: the run notices its death, and ends with the next step.
-        ended = StageFailed.exit_code if point is CrashPoint.SNAPSHOT_CHUNK_READ else -signal.SIGKILL
+        ended = StageFailed.exit_code if point in ON_WORKERS else -signal.SIGKILL
         assert process.wait(400) == ended, f"{point.value}: {process.log()}"
 
 
