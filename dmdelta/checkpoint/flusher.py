@@ -100,10 +100,7 @@ class Flusher:
             self._wake.notify()
         self._thread.join(END_SECONDS)
         if self._thread.is_alive():
-            raise StageFailed(
-                f"the checkpoint write did not end within {END_SECONDS:.0f} s",
-                hint="kill the process and start it again: no data is lost",
-            )
+            raise _hangs()
         self.check()
 
     def _mark_running(self) -> None:
@@ -145,10 +142,16 @@ class Flusher:
             self._wake.wait(left)
 
     def _flush(self, reason: FlushReason) -> None:
-        with self._writing:
+        # At the end, an applier that still writes hangs: the run has waited for it.
+        while not self._writing.acquire(timeout=0.1):
+            if self._end_reason is not None:
+                raise _hangs()
+        try:
             snapshot = self._points.snapshot(reason)
             if self._has_changes(snapshot, reason):
                 self._write(snapshot, reason)
+        finally:
+            self._writing.release()
 
     def _has_changes(self, snapshot: Snapshot, reason: FlushReason) -> bool:
         if snapshot.global_point != self._flushed.global_point or changed_tables(snapshot, self._flushed.tables):
@@ -165,3 +168,8 @@ class Flusher:
         self._flushed, self._flushed_exit, self._last_reason = snapshot, snapshot.exit_point, reason
         position = str(snapshot.global_point.position)
         log.info("checkpoint flushed", source=snapshot.source_id, reason=reason.value, position=position)
+
+
+def _hangs() -> StageFailed:
+    hint = "kill the process and start it again: no data is lost"
+    return StageFailed("the checkpoint write did not end", hint=hint)

@@ -6,15 +6,12 @@ import signal
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from dmdelta.checkpoint import flusher
 from dmdelta.cli.main import execute
-from dmdelta.engine.run.runner import DRAIN_SECONDS, INTERRUPT_SECONDS
 from dmdelta.errors import DmdeltaError, Fenced, HeldByCommand
 from tests.crash.bench import END_SECONDS, Bench
 from tests.crash.rows import MAINTAIN, MEANWHILE
 
-CONFLICT = "at the same time"
-STOP_SECONDS = DRAIN_SECONDS + INTERRUPT_SECONDS + flusher.END_SECONDS + 5.0
+STOP_SECONDS = 40.0
 """After a stop a run must end within this time, whatever hangs."""
 
 
@@ -86,9 +83,7 @@ def _hung_process(bench: Bench) -> None:
 
 
 def second_runner(bench: Bench) -> None:
-    """While one hangs, another machine does its work and continues; if their work overlaps, one of them is fenced, or
-    loses a commit to the other.
-    """
+    """While one hangs, another machine does its work and continues; if their work overlaps, one of them is fenced."""
     bench.provoke("hang")
     other = bench.task.elsewhere()
     if bench.row.executors:
@@ -105,7 +100,7 @@ def second_runner(bench: Bench) -> None:
             said = io.StringIO()
             with other.environment(), contextlib.redirect_stderr(said):
                 code = execute([bench.row.arguments[0], str(other.write_spec()), *bench.row.arguments[1:]])
-            assert code in (0, Fenced.exit_code) or CONFLICT in said.getvalue(), said.getvalue()
+            assert code in (0, Fenced.exit_code), said.getvalue()
             bench.task.hangs.unlink()
             _assert_ends(ended, END_SECONDS)
     bench.heal()

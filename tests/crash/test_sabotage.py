@@ -79,10 +79,10 @@ def test_without_transaction_boundaries_a_frozen_stream_cuts_a_transaction(spark
     ids=[guard.value for guard in Guard],
 )
 def test_without_a_guard_the_soak_fails(guard, says):
-    """The second phase passes with the guard; a later one, with the same load and fault, fails without it."""
+    """The second phase passes with the guard; the third one, with the same load and fault, fails without it."""
     command = [sys.executable, "-m", "tests.soak", "--minutes", "10", "--seed", "7", "--sabotage", guard.value]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stdout[-4000:] + done.stderr[-4000:]
     assert "phase 2: " in done.stdout, done.stdout[-4000:]
-    assert re.search(r"phase [3-9] of SEED=7 failed", done.stdout), done.stdout[-4000:]
+    assert "phase 3 of SEED=7 failed" in done.stdout, done.stdout[-4000:]
     assert re.search(says, done.stdout), done.stdout[-4000:]

@@ -16,7 +16,7 @@ from dmdelta.sink.execute.progress import Progress
 from dmdelta.sink.plan.checkpoint import Checkpoint, PushedPoint
 from dmdelta.sink.target.connection import session
 from dmdelta.sink.target.metadata import Metadata
-from tests.support.sinking import target_of
+from tests.support.sinking import Hang, target_of
 
 
 @pytest.fixture
@@ -52,23 +52,17 @@ def test_the_last_write_of_a_position_is_kept(mysql80, metadata):
 def test_a_write_that_hangs_leaves_no_lock(mysql80, metadata, monkeypatch):
     """The end of its session lets the next run take over; released, it does not write over that run's checkpoint."""
     server, at = target_of(mysql80), Position(1, "binlog.000001", 100)
-    hangs, released = threading.Event(), threading.Event()
-
-    def hang(point):
-        if point is CrashPoint.SINK_MID_FLUSH:
-            hangs.set()
-            assert released.wait(60)
-
+    hang = Hang(CrashPoint.SINK_MID_FLUSH)
     monkeypatch.setattr("dmdelta.sink.execute.flusher.reach", hang)
     flusher = Flusher(server, metadata, Snapshots(1), Progress(), 1.0, lambda error: None)
     with ThreadPoolExecutor(1) as pool:
         writing = pool.submit(flusher.write, Checkpoint(at, at, reason="interval"))
-        assert hangs.wait(30)
+        assert hang.passed.wait(30)
         flusher.cut_off()
         with session(server) as connection:
             replace(metadata, run="next").take_over(connection, 1)
             assert metadata.points.read(connection) is None
-        released.set()
+        hang.released.set()
         with pytest.raises(Fenced):
             writing.result(60)
     flusher.end()

@@ -18,7 +18,7 @@ from dmdelta.sink.execute.transaction import ChangeWork
 from dmdelta.sink.execute.worker import Batch, Worker
 from dmdelta.sink.target.connection import session
 from dmdelta.sink.target.metadata import Metadata
-from tests.support.sinking import target_of
+from tests.support.sinking import Hang, target_of
 
 END = Position(1, "binlog.000001", 900)
 
@@ -130,19 +130,13 @@ def test_a_failure_within_a_transaction_is_retried(bench, monkeypatch, point):
 
 def test_a_worker_that_hangs_leaves_no_lock(bench, monkeypatch):
     """The end waits with a limit; then the target rolls the transaction back, so the next run is not blocked."""
-    hangs, released = threading.Event(), threading.Event()
-
-    def hang(point):
-        if point is CrashPoint.SINK_BEFORE_COMMIT:
-            hangs.set()
-            assert released.wait(60)
-
+    hang = Hang(CrashPoint.SINK_BEFORE_COMMIT)
     monkeypatch.setattr("dmdelta.sink.execute.worker.reach", hang)
     bench.give(1, 5)
-    assert hangs.wait(30)
+    assert hang.passed.wait(30)
     assert not bench.dispatcher.end(0.2)
     bench.server.execute("UPDATE t SET n = 1 WHERE id = 5", database=bench.database)
-    released.set()
+    hang.released.set()
     assert bench.dispatcher.end(30)
     assert isinstance(bench.failures.pop(), TargetUnavailable)
     assert (bench.values(5), bench.recorded()) == ([1], 0)

@@ -1,5 +1,6 @@
 """The sink in the test's own Spark session: bronze from recorded binlogs, a real server as target, a full diff."""
 
+import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
 from dmdelta.bronze.progress import newest_landed
 from dmdelta.changelog.context import SourceContext
+from dmdelta.failpoint import CrashPoint
 from dmdelta.model.position import Position
 from dmdelta.model.type_names import INTEGERS
 from dmdelta.quality.json_compare import parse_document
@@ -30,6 +32,19 @@ from tests.support.servers.tidb import TidbServer
 from tests.support.values import SourceColumn, quoted, source_columns
 
 SOURCE = "s1"
+
+
+class Hang:
+    """Replaces `reach`: the thread that passes a point hangs until it is released."""
+
+    def __init__(self, point: CrashPoint) -> None:
+        self.point = point
+        self.passed, self.released = threading.Event(), threading.Event()
+
+    def __call__(self, point: CrashPoint) -> None:
+        if point is self.point:
+            self.passed.set()
+            assert self.released.wait(60)
 
 
 def target_of(server: Server | TidbServer) -> TargetServer:
