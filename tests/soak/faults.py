@@ -93,19 +93,24 @@ class Faults:
         self.counts["server killed"] += 1
 
     def hang_a_commit(self) -> None:
-        """A writer of silver hangs right before its commit, until `take_over` releases it."""
+        """A writer of silver hangs right before its commit, until `take_over` releases it.
+
+        Raises:
+            AssertionError: no commit hung.
+        """
         self._holds = True
         self.runner.task.arm(CrashPoint.SILVER_BEFORE_COMMIT, "hang")
+        wait_until(lambda: self._hangs.exists() or self.runner.has_ended, MEET_SECONDS)
+        assert not self.runner.has_ended, self.runner.log
 
     def take_over(self) -> None:
         """Another machine does all the work while the runner's is suspended; then the hung commit continues.
 
         Raises:
-            AssertionError: no commit hung, or the runner does not notice the other one.
+            AssertionError: the runner has ended, or does not notice the other one.
         """
-        process = self.runner.process
-        wait_until(lambda: self._hangs.exists() or self.runner.has_ended, MEET_SECONDS)
         assert not self.runner.has_ended, self.runner.log
+        process = self.runner.process
         self.runner.freeze()
         try:
             self._catch_up_elsewhere()

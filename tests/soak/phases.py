@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from threading import Event
 
 from tests.soak.faults import Faults
 from tests.soak.judges import Judges
@@ -64,8 +66,8 @@ class Soak:
         before, rows, began = self._counts(), self.rows, time.monotonic()
         self.operations.begin()
         planned, kills_server = self._plan(rng, scene), rng.random() < SERVER_KILLS
-        with self._writing(number, only) as writers:
-            self._disturb(planned, writers)
+        with self._writing(number, only) as (writers, met):
+            self._disturb(planned, writers, met)
         if scene is Scene.TAKEOVER:
             self.faults.take_over()
         elif scene is Scene.FAULTS and kills_server:
@@ -108,19 +110,31 @@ class Soak:
         return sorted(acts, key=lambda act: act[0])
 
     @contextmanager
-    def _writing(self, number: int, only: Load | None) -> Iterator[list["Future[None]"]]:
-        of_shards = self.changes.of(number) if only is None else []
+    def _writing(self, number: int, only: Load | None) -> Iterator[tuple[list["Future[None]"], Event]]:
+        """The writers of the sources, and the event that a load of one kind waits for: the faults have been met."""
+        met = Event()
         with ThreadPoolExecutor(len(self.sources)) as pool:
-            writers = [pool.submit(source.work, number, of_shards, only) for source in self.sources]
-            yield writers
+            writers = [pool.submit(work) for work in self._load(number, only, met)]
+            try:
+                yield writers, met
+            finally:
+                met.set()
             for writer in writers:
                 writer.result()
 
-    def _disturb(self, planned: list[Act], writers: Sequence["Future[None]"]) -> None:
+    def _load(self, number: int, only: Load | None, met: Event) -> list[Callable[[], None]]:
+        if only is not None:
+            return [partial(source.work_around, met, number, only) for source in self.sources]
+        of_shards = self.changes.of(number)
+        return [partial(source.work, number, of_shards) for source in self.sources]
+
+    def _disturb(self, planned: list[Act], writers: Sequence["Future[None]"], met: Event) -> None:
         began = time.monotonic()
         while not all(writer.done() for writer in writers) or planned:
             while planned and planned[0][0] <= time.monotonic() - began:
                 planned.pop(0)[1]()
+            if not planned:
+                met.set()
             self.tend()
             time.sleep(0.2)
         self.operations.finish(self.tend)

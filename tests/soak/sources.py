@@ -3,9 +3,11 @@
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import chain, cycle, takewhile
+from threading import Event
 from typing import Any
 
 from pymysql.connections import Connection
@@ -114,16 +116,27 @@ class Source:
         file, offset, _ = self.server.position()
         return f"{file}:{offset}"
 
-    def work(self, phase: int, of_shards: list[str], only: Load | None = None) -> None:
+    def work(self, phase: int, of_shards: list[str]) -> None:
         """One phase, up to its mark."""
-        rng = random.Random(f"{self.seed}/{self.letter}/{phase}")
-        acts = self._acts(rng, phase, of_shards) if only is None else self._acts_of(only, rng)
+        self._do(phase, self._acts(self._rng(phase), phase, of_shards))
+
+    def work_around(self, met: Event, phase: int, only: Load) -> None:
+        """One phase of one kind of load: it begins before a fault, lasts until it has been met, and continues after."""
+        acts = self._acts_of(only, self._rng(phase))
+        half = len(acts) // 2
+        more = takewhile(lambda _: not met.is_set(), cycle(acts))
+        self._do(phase, chain(acts[:half], more, acts[half:]))
+
+    def _do(self, phase: int, acts: Iterable[Callable[[], None]]) -> None:
         for act in acts:
             act()
             time.sleep(PAUSE)
         self.counts["transactions"] = self._clerk.transactions
         self.counts["rows"] = self.rows
         self.server.execute(f"INSERT INTO m VALUES ({phase})", database=self.marks)
+
+    def _rng(self, phase: int) -> random.Random:
+        return random.Random(f"{self.seed}/{self.letter}/{phase}")
 
     def _acts(self, rng: random.Random, phase: int, of_shards: list[str]) -> list[Callable[[], None]]:
         acts: list[Callable[[], None]] = [self._clerk.step] * STEPS

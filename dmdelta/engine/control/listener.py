@@ -10,7 +10,7 @@ from dmdelta.engine.control.cancellation import StopRequest
 from dmdelta.engine.control.state import Reason, Request, State
 from dmdelta.engine.control.table import ControlTable, PendingCommands
 from dmdelta.engine.task.task import Task
-from dmdelta.errors import DmdeltaError, HeldByCommand, Retryable
+from dmdelta.errors import CommitConflict, DmdeltaError, HeldByCommand, Retryable
 from dmdelta.logging import get_logger
 from dmdelta.model.retry import Retry
 
@@ -18,6 +18,8 @@ log = get_logger(__name__)
 AUTO_RESUME = Retry(first=5.0, longest=300.0)
 POLL_SECONDS = 3.0
 """How often a running task polls for commands."""
+CONFLICT_RETRIES = 3
+"""How often a run that ends once it has caught up retries after commit conflicts in a row."""
 POLL_RETRIES = 5
 """How many polls in a row may fail for a transient reason: commands wait, but a paused task has no other retry."""
 
@@ -35,12 +37,14 @@ def plan_after_failure(error: DmdeltaError, failures: int, *, ends: bool, has_be
 
     Args:
         failures: number of consecutive failures, including this one.
-        ends: the run ends once it has caught up; its caller waits for the result.
+        ends: the run ends once it has caught up; its caller waits for the result. It retries only commit conflicts, and
+            a few times: they pass by themselves, while an unreachable server or target may stay so.
         has_begun: the run has followed its sources before: a command that holds them found it paused or retrying.
     """
     if isinstance(error, HeldByCommand) and has_begun:
         return RetryDecision(State.RETRYING, AUTO_RESUME.delay(1))
-    if ends or not isinstance(error, Retryable):
+    passes = isinstance(error, CommitConflict) and failures <= CONFLICT_RETRIES
+    if not (passes if ends else isinstance(error, Retryable)):
         return RetryDecision(State.FAILED)
     return RetryDecision(State.RETRYING, AUTO_RESUME.delay(failures))
 

@@ -11,7 +11,7 @@ from dmdelta.checkpoint import FlushReason
 from dmdelta.config import TaskSpec
 from dmdelta.engine.apply.shard_locks import ShardLocks, open_shard_locks
 from dmdelta.engine.control.cancellation import StopRequest, stopping_on_signals
-from dmdelta.engine.control.listener import plan_after_failure, serve_commands
+from dmdelta.engine.control.listener import RetryDecision, plan_after_failure, serve_commands
 from dmdelta.engine.control.socket_server import serving_commands
 from dmdelta.engine.control.state import Reason, State
 from dmdelta.engine.control.table import ControlTable
@@ -169,9 +169,9 @@ def _follow_with_retries(following: _Following, control: ControlTable) -> bool:
             stopped_by_request = stop.requested or _follow(following, control)
         except DmdeltaError as error:
             failures = 1 if time.monotonic() - began > HEALTHY_SECONDS else failures + 1
-            # A stop that a failure has requested, of the thread that polls for commands, cannot be resumed.
-            ends = following.ends or stop.failure is not None
-            after = plan_after_failure(error, failures, ends=ends, has_begun=commands.has_begun)
+            after = plan_after_failure(error, failures, ends=following.ends, has_begun=commands.has_begun)
+            if stop.failure is not None:  # of the thread that polls for commands: the run cannot be resumed
+                after = RetryDecision(State.FAILED)
             publish(after.state, error)
             if after.delay is None:
                 raise

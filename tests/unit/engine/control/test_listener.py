@@ -8,7 +8,15 @@ import pytest
 
 from dmdelta.engine.control import listener as listener_module
 from dmdelta.engine.control.cancellation import StopRequest
-from dmdelta.engine.control.listener import AUTO_RESUME, POLL_RETRIES, Listener, obey, plan_after_failure
+from dmdelta.engine.control.listener import (
+    AUTO_RESUME,
+    CONFLICT_RETRIES,
+    POLL_RETRIES,
+    Listener,
+    RetryDecision,
+    obey,
+    plan_after_failure,
+)
 from dmdelta.engine.control.state import Request, State
 from dmdelta.engine.control.table import Command, PendingCommands, Update
 from dmdelta.engine.task.live_settings import LiveSettings, RunSettings
@@ -51,7 +59,7 @@ def test_a_stop_ends_the_wait_for_a_resume() -> None:
 
 
 def test_a_transient_failure_is_retried_with_back_off() -> None:
-    """Only retryable errors are retried, and not in a run that ends once it has caught up."""
+    """Only retryable errors are retried; a run that ends once it has caught up does not wait for a server."""
     transient, permanent = SourceUnavailable("gone", hint="wait"), ConfigError("wrong", hint="fix it")
     first, tenth = (plan_after_failure(transient, failures, ends=False) for failures in (1, 10))
     assert first.state is tenth.state is State.RETRYING
@@ -60,6 +68,15 @@ def test_a_transient_failure_is_retried_with_back_off() -> None:
     assert first.delay <= AUTO_RESUME.first < tenth.delay <= AUTO_RESUME.longest
     assert plan_after_failure(permanent, 1, ends=False).delay is None
     assert plan_after_failure(transient, 1, ends=True).delay is None
+
+
+def test_a_run_that_ends_by_itself_retries_commit_conflicts_a_few_times() -> None:
+    """Another writer's commit passes by itself; a conflict that persists ends the run."""
+    conflict = CommitConflict("another writer", hint="run again")
+    for failures in range(1, CONFLICT_RETRIES + 1):
+        assert plan_after_failure(conflict, failures, ends=True).state is State.RETRYING
+    assert plan_after_failure(conflict, CONFLICT_RETRIES + 1, ends=True) == RetryDecision(State.FAILED)
+    assert plan_after_failure(conflict, CONFLICT_RETRIES + 1, ends=False).state is State.RETRYING
 
 
 @pytest.mark.parametrize("ends", [False, True])
