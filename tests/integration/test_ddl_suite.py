@@ -64,8 +64,11 @@ def read_cases() -> list[Case]:
 
 def run_group(server: Server, database: str, group: str) -> None:
     """Run the statements of a group of a case (`before`, `ddl` or `after`) in one session."""
+    statements = [*filter(None, group.replace("{db}", database).split("; "))]
+    if not statements:  # those before may have dropped the database
+        return
     with server.connect(database=database) as connection, connection.cursor() as cursor:
-        for statement in filter(None, group.replace("{db}", database).split("; ")):
+        for statement in statements:
             cursor.execute(statement)
             if statement.startswith("CREATE DATABASE"):
                 connection.select_db(database)

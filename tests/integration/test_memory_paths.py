@@ -34,7 +34,9 @@ def test_silver_and_bronze_are_the_same(server: Server, image: str, spark: Spark
     begin = f"SET binlog_row_image = '{image}'"
     observer.look()
     with server.connect(database=database, autocommit=False, init_command=begin) as connection:
-        work = tangles.Tangler(connection, seed=len(server.name), statements=server.name != "mysql57")
+        work = tangles.Tangler(
+            connection, seed=len(server.name), statements=server.name != "mysql57", defaults=image == "MINIMAL"
+        )
         for archive in archives:
             work.work(60)
             observer.look()

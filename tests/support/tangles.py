@@ -21,11 +21,17 @@ _LOGINS = [f"user{number}" for number in range(30)]
 class Tangler:
     """Writes through one cursor of a connection without autocommit."""
 
-    def __init__(self, connection: Any, seed: int, *, statements: bool = True) -> None:
+    def __init__(self, connection: Any, seed: int, *, statements: bool = True, defaults: bool = False) -> None:
+        """
+        Args:
+            statements: some transactions change the tables' structures.
+            defaults: rows name the columns added later as `DEFAULT`: a MINIMAL image lacks columns without a value.
+        """
         self._connection = connection
         self._cursor = connection.cursor()
         self._random = random.Random(seed)
         self._statements = statements
+        self._defaults = defaults
         self._added = 0
 
     def work(self, transactions: int) -> None:
@@ -56,7 +62,9 @@ class Tangler:
     def _plain(self) -> None:
         key, roll = self._random.randrange(60), self._random.random()
         if roll < 0.4:
-            self._do("REPLACE INTO plain (id, v, n) VALUES (%s, %s, %s)", key, f"v{self._random.random()}'\\", key)
+            added = [f"c{number}" for number in self._existing()] if self._defaults else []
+            columns, values = ", ".join(["id, v, n", *added]), ", ".join(["%s, %s, %s", *("DEFAULT" for _ in added)])
+            self._do(f"REPLACE INTO plain ({columns}) VALUES ({values})", key, f"v{self._random.random()}'\\", key)
         elif roll < 0.7:
             self._do("UPDATE plain SET n = n + 1, v = concat(left(v, 20), 'x') WHERE id = %s", key)
         elif roll < 0.85:
@@ -116,6 +124,10 @@ class Tangler:
     def _bulk(self) -> None:
         self._do("UPDATE plain SET id = id + 60 WHERE id < 60 AND id > %s", 55)
         self._do("DELETE FROM plain WHERE id >= 60")
+
+    def _existing(self) -> list[int]:
+        """The numbers of the columns that were added and are still there."""
+        return [number for number in range(1, self._added + 1) if number % 2 == 0 or number == self._added]
 
     def _change_structure(self) -> None:
         self._added += 1
