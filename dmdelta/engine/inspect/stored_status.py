@@ -134,7 +134,7 @@ def _newest_change(task: Task, landed: OwnCommit) -> datetime | None:
             return datetime.fromisoformat(text.replace("Z", "+00:00")) if text is not None else None
     # File statistics keep the query short.
     statement = (
-        f"SELECT max(committed_at) FROM {bronze} WHERE source_id = {literal(newest.source)} "
+        f"SELECT date_trunc('MILLISECOND', max(committed_at)) FROM {bronze} WHERE source_id = {literal(newest.source)} "
         f"AND epoch = {newest.begin.epoch} AND seq >= {newest.begin.seq}"
     )
     with wrapped(bronze, "reading"):

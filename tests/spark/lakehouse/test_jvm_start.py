@@ -45,9 +45,7 @@ print(os.getpriority(os.PRIO_PROCESS, 0) - before, *added)
 
 def run_program(program: str) -> "subprocess.CompletedProcess[str]":
     """The program in a process of its own, in which Spark starts as on a user's machine."""
-    environment = {
-        name: value for name, value in os.environ.items() if name not in ("SPARK_DRIVER_MEMORY", "SPARK_MASTER")
-    }
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")}
     return subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=300, env=environment
     )

@@ -23,11 +23,13 @@ EXISTING = (LEAST, -7_654_321, -65, -64, -1, 0, 1, 63, 64, 127, 128, 7_654_321, 
     ids=["none", "one", "the greatest", "dense", "very dense", "sparse", "sparser than BIGINT"],
 )
 @pytest.mark.parametrize("kind", ["bigint", "int"])
-def test_rows_without_keys(spark, keys, kind):
+def test_rows_without_keys(spark, keys, kind, capsys):
     """The other rows remain, and the plan shows no key."""
     existing = [key for key in EXISTING if kind == "bigint" or abs(key) < 1 << 31]
     rows = spark.createDataFrame([(key, f"row {key}") for key in existing], f"`a key` {kind}, text string")
     found = without_keys(rows, "a key", np.array(keys, np.int64))
     assert sorted(row.text for row in found.collect()) == sorted(f"row {key}" for key in existing if key not in keys)
-    plan = found._jdf.queryExecution().toString()
+    found.explain("extended")
+    plan = capsys.readouterr().out
+    assert "Physical Plan" in plan
     assert not [key for key in keys if abs(key) > 1000 and str(key) in plan]
