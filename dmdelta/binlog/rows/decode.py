@@ -57,7 +57,7 @@ UNDONE_HINT = (
 
 
 def decode_segment(stream: BinaryIO, segment: Segment, options: DecodeOptions) -> Iterator[ChangeBatch]:
-    """The changes of a segment in log order, in batches of about `batch_bytes`.
+    """The changes of a segment in log order, in batches of about `batch_bytes` or `batch_rows`.
 
     Raises:
         CorruptBinlog: damage, or a transaction that the segment does not complete.
@@ -122,7 +122,7 @@ class _Decoder:
 
     def _take(self, events: Iterable[RawEvent]) -> Iterator[ChangeBatch]:
         """Events of the segment, or of a payload in it. The loop is flat because it runs for every event of the log."""
-        limit, tables, base = self._options.batch_bytes, self._tables.by_id, self._base
+        limit, most, tables, base = self._options.batch_bytes, self._options.batch_rows, self._tables.by_id, self._base
         # The bytes before the images of the last rows event: the next one of its statement has the same.
         alike, alike_kind, layout, begin = b"", -1, None, 0
         for kind, offset, timestamp, event, flags in events:
@@ -155,7 +155,7 @@ class _Decoder:
                 batch.runs.append((count, base + offset, row, self._number))
                 self._row, self._rows_seen = row + count, True
                 batch.size += len(event)
-                if batch.size >= limit:
+                if batch.size >= limit or len(batch.after) >= most:
                     yield self._hand_out()
             elif kind == _TABLE_MAP:
                 self._last_map, layout = event[HEADER_SIZE:], None

@@ -31,6 +31,7 @@ class DecodeOptions:
         recorded: the structures that `schema` rows before the segment have recorded; decoding updates them. None: there
             are none, so the segment records each structure.
         batch_bytes: bytes of events after which a batch is emitted.
+        batch_rows: rows after which a batch is emitted: small rows occupy many times the bytes of their events.
     """
 
     wanted: Callable[[str, str], bool]
@@ -41,3 +42,4 @@ class DecodeOptions:
     wanted_statements: Callable[[str, str], bool] | None = None
     recorded: RecordedStructures | None = None
     batch_bytes: int = 8 << 20
+    batch_rows: int = 250_000

@@ -143,6 +143,7 @@ def test_gtids_are_those_of_the_changes(recorded: Recording) -> None:
 def test_small_batches_hold_the_same_changes(recorded: Recording) -> None:
     """The batch size does not affect the result, also inside compressed transactions."""
     assert _all_changes(recorded, batch_bytes=1) == _all_changes(recorded)
+    assert _all_changes(recorded, batch_rows=1) == _all_changes(recorded)
 
 
 def test_a_tagged_gtid_has_the_tag_between_server_and_number() -> None:
