@@ -16,9 +16,12 @@ from dmdelta.config import load_spec
 from dmdelta.engine.inspect.stored_status import stored_status
 from dmdelta.lakehouse.access.deferred_session import deferred_session
 from dmdelta.lakehouse.layout import Lakehouse
+from dmdelta.lakehouse.session import is_provided
 from dmdelta.lakehouse.tables import table_state
 from tests.support.object_store import serving_objects
 from tests.support.task import Task
+
+pytestmark = pytest.mark.skipif(is_provided(), reason="files of a provided Spark may be on another machine")
 
 
 @pytest.fixture

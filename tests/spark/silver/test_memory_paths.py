@@ -20,6 +20,7 @@ from dmdelta.changelog.context import SourceContext
 from dmdelta.errors import CommitConflict, Fenced, UnknownSchema
 from dmdelta.failpoint import VARIABLE, CrashPoint
 from dmdelta.lakehouse.layout import Lakehouse
+from dmdelta.lakehouse.session import is_provided
 from dmdelta.model.change import ROW_OPS
 from dmdelta.model.position import Position
 from dmdelta.model.schema import StructureFrom, TableSchema
@@ -36,6 +37,8 @@ from dmdelta.silver.table.state import silver_position
 from tests.support.golden import GOLDEN, SERVERS, recording
 from tests.support.paths import assert_same, assert_same_rows, both, exact_rows, on_executors, plain_rows
 from tests.support.pipeline import TASK, Pipeline
+
+pytestmark = pytest.mark.skipif(is_provided(), reason="with a provided Spark, batches do not stay in memory")
 
 RECORDED = [
     ("golden", name) for name in ("types", "changes", "key_changes", "keyless", "minimal_keyless", "added_column")

@@ -10,12 +10,15 @@ from pyspark.errors import AnalysisException
 from dmdelta.bronze.arrow import LANDED_ARROW_SCHEMA
 from dmdelta.changelog import batch_memory
 from dmdelta.changelog.batch_memory import MEMORY_BYTES, BatchMemory
+from dmdelta.lakehouse.session import is_provided
 from dmdelta.model.schema import Column, TableSchema
 from dmdelta.silver.apply.apply import apply_table
 from dmdelta.silver.apply.request import RowsPath
 from dmdelta.silver.rows.strategy import Mode
 from tests.support.changelog import ITEMS, Changelog
 from tests.support.paths import assert_same_rows, exact_rows, plain_rows
+
+pytestmark = pytest.mark.skipif(is_provided(), reason="with a provided Spark, batches do not stay in memory")
 
 TEXT_KEY = TableSchema("d", "texts", (Column("id", "varchar", length=20), Column("v", "varchar", length=80)), ("id",))
 PAIR = TableSchema("d", "pairs", (Column("id", "int"), Column("b", "int"), Column("v", "varchar")), ("id", "b"))
