@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from dmdelta.errors import LakehouseError
 from dmdelta.lakehouse.access.deferred_session import DeferredSession, deferred_session
 from dmdelta.lakehouse.access.local_root import is_provided
+from dmdelta.lakehouse.access.remote_sessions import closed_at_exit
 from dmdelta.lakehouse.cds_options import MAKE
 from dmdelta.lakehouse.jars import delta_confs
 from dmdelta.lakehouse.jvm.cancellation import interrupts_kept
@@ -118,7 +119,7 @@ def open_session(app: str, settings: SessionSettings | None = None) -> SparkSess
     """
     settings = settings or SessionSettings()
     try:
-        spark = SparkSession.builder.getOrCreate() if is_provided() else _open_local(app, settings)
+        spark = closed_at_exit(SparkSession.builder.getOrCreate()) if is_provided() else _open_local(app, settings)
     except LakehouseError:
         raise
     except Exception as error:
@@ -170,7 +171,7 @@ def clone_session(spark: SparkSession) -> SparkSession:
     if isinstance(spark, DeferredSession):
         return deferred_session(lambda: clone_session(spark.started()))
     if hasattr(spark, "cloneSession"):  # Spark Connect
-        return cast("SparkSession", cast("Any", spark).cloneSession())
+        return closed_at_exit(cast("Any", spark).cloneSession())
     if not hasattr(spark, "newSession"):
         raise LakehouseError(
             "this Spark Connect cannot clone a session",
