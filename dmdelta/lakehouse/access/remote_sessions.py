@@ -6,7 +6,7 @@ are gone by then, and a channel with a call that has not ended waits for them fo
 
 import atexit
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 from weakref import WeakSet
 
 from pyspark.sql import SparkSession
@@ -16,7 +16,7 @@ _OPEN: "WeakSet[Any]" = WeakSet()
 
 def closed_at_exit(spark: SparkSession) -> SparkSession:
     """The session; if it is one of Spark Connect, its channel is closed before the interpreter ends."""
-    if hasattr(spark, "client"):
+    if not isinstance(cast("object", spark), SparkSession):  # PySpark has another class of this name for them
         _OPEN.add(spark)
     return spark
 

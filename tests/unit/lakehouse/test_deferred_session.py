@@ -10,6 +10,12 @@ from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.lakehouse.session import clone_session
 
 
+class Clone:
+    """A session of Spark Connect."""
+
+    version = "a clone"
+
+
 class Starts:
     """Counts the sessions that it starts."""
 
@@ -19,7 +25,7 @@ class Starts:
     def __call__(self):
         with self.lock:
             self.count += 1
-        return SimpleNamespace(version="4.2.0", cloneSession=lambda: SimpleNamespace(version="a clone"))
+        return SimpleNamespace(version="4.2.0", cloneSession=Clone)
 
 
 def test_it_starts_once_with_the_first_use_from_any_thread():
