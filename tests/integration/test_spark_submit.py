@@ -1,6 +1,5 @@
 """`spark-submit … spark_submit.py run SPEC`: spark-submit configures Spark."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ import yaml
 
 from dmdelta.lakehouse.jars import delta_confs
 from dmdelta.lakehouse.session import DELTA_CATALOG, DELTA_EXTENSION
+from tests.support.jvm import local_environment
 
 ROOT = Path(__file__).parents[2]
 
@@ -40,12 +40,11 @@ def test_a_task_runs_in_the_spark_of_spark_submit(tmp_path: Path) -> None:
     submit = Path(pyspark.__file__).parent / "bin/spark-submit"
     arguments = ["run", str(tmp_path / "task.yml"), "--until-caught-up"]
     environment = {
-        **os.environ,
+        **local_environment(),
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": str(ROOT),
         "SPARK_HOME": str(submit.parents[1]),
     }
-    environment.pop("SPARK_REMOTE", None)
     done = subprocess.run(
         [submit, "--master", "local[1]", *named, ROOT / "examples/spark_submit.py", *arguments],
         env=environment,

@@ -169,8 +169,9 @@ def _follow_with_retries(following: _Following, control: ControlTable) -> bool:
             stopped_by_request = stop.requested or _follow(following, control)
         except DmdeltaError as error:
             failures = 1 if time.monotonic() - began > HEALTHY_SECONDS else failures + 1
-            after = plan_after_failure(error, failures, ends=following.ends, has_begun=commands.has_begun)
-            if stop.failure is not None:  # of the thread that polls for commands: the run cannot be resumed
+            if stop.failure is None:
+                after = plan_after_failure(error, failures, ends=following.ends, has_begun=commands.has_begun)
+            else:  # of the thread that polls for commands: the run cannot be resumed
                 after = RetryDecision(State.FAILED)
             publish(after.state, error)
             if after.delay is None:

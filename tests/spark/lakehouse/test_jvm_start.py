@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from dmdelta.lakehouse.jvm.priority import YIELDS
+from tests.support.jvm import local_environment
 
 PROGRAM = """
 import os, subprocess
@@ -45,10 +46,8 @@ print(os.getpriority(os.PRIO_PROCESS, 0) - before, *added)
 
 def run_program(program: str) -> "subprocess.CompletedProcess[str]":
     """The program in a process of its own, in which Spark starts as on a user's machine."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")}
-    return subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=300, env=environment
-    )
+    command, environment = [sys.executable, "-c", program], local_environment()
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env=environment)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, niceness belongs to the whole process")

@@ -1,13 +1,13 @@
 """Sessions for small and for large commits."""
 
 import json
-import os
 import subprocess
 import sys
 
 import pytest
 
 from dmdelta.lakehouse.profiles import SMALL_BYTES, SMALL_CONFS, SMALL_ROWS, Profile, plan_profile, profile_session
+from tests.support.jvm import local_environment
 
 SHOW_ZONE = """
 import json
@@ -48,8 +48,7 @@ def test_the_profile_follows_from_the_size(rows, scanned, profile):
 
 def test_the_local_jvm_runs_in_utc():
     """Whatever the zone of the machine is: in other zones Delta verifies file lists at every commit."""
-    local = {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")}
-    environment = {**local, "TZ": "America/New_York"}
+    environment = {**local_environment(), "TZ": "America/New_York"}
     command = [sys.executable, "-c", SHOW_ZONE]
     shown = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
     seconds = 1_782_907_200  # 2026-07-01 12:00:00 UTC
