@@ -51,6 +51,9 @@ SQL_CONFS = {
     "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
     # Otherwise ${env:NAME} in the name of a source table, or in a key, would be replaced from the environment.
     "spark.sql.variable.substitute": "false",
+    # The optimizer compares each column with each other one: planning a MERGE of 2,000 columns took minutes. What it
+    # infers, such as that the keys of a join are not NULL, makes no write faster.
+    "spark.sql.constraintPropagation.enabled": "false",
 }
 """Session confs that affect results or speed, set on every dmdelta session."""
 
@@ -79,6 +82,8 @@ _QUERY_CONFS = {
     "spark.sql.codegen.wholeStage": "true",
     # Otherwise the optimizer extracts the values of the tail's rows, one by one, in the driver.
     "spark.sql.execution.arrow.localRelationThreshold": "0",
+    # Spark's default: conditions on one side of a join also filter the other one.
+    "spark.sql.constraintPropagation.enabled": "true",
 }
 """A user's queries read large tables, and some of them again and again."""
 
