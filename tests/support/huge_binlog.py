@@ -19,9 +19,17 @@ _WRITERS = 4
 _HEAD_START = 0.3
 """Seconds; the large transaction must be the first in its commit group."""
 _NAP_SECONDS = 0.02
-_TOGETHER = ("SET GLOBAL binlog_commit_wait_count = 3", "SET GLOBAL binlog_commit_wait_usec = 5000000")
-_ALONE = ("SET GLOBAL binlog_commit_wait_count = 0", "SET GLOBAL binlog_commit_wait_usec = 100000")
-"""Settings with which MariaDB commits other transactions into the old file."""
+_TOGETHER = {
+    "mysql": ("SET GLOBAL sync_binlog = 1", "SET GLOBAL binlog_group_commit_sync_delay = 1000000"),
+    "mariadb": ("SET GLOBAL binlog_commit_wait_count = 3", "SET GLOBAL binlog_commit_wait_usec = 5000000"),
+}
+"""Settings with which a server commits other transactions into the old file: MySQL in the group that is written while
+the first one is synced, MariaDB in the group of the large transaction.
+"""
+_ALONE = {
+    "mysql": ("SET GLOBAL sync_binlog = 0", "SET GLOBAL binlog_group_commit_sync_delay = 0"),
+    "mariadb": ("SET GLOBAL binlog_commit_wait_count = 0", "SET GLOBAL binlog_commit_wait_usec = 100000"),
+}
 
 
 def create_tables(server: Server, database: str) -> None:
@@ -50,24 +58,25 @@ def write_beyond_4_gib(server: Server, database: str) -> tuple[str, int]:
             over.set()
         for writer in writers:
             writer.result()
-    if server.flavor == "mariadb":
-        server.execute(*_ALONE)
+    server.execute(*_ALONE[server.flavor])
     ((name, size),) = [(str(name), int(size)) for name, size, *_ in server.query("SHOW BINARY LOGS") if size > WRAP]
     return name, size
 
 
 def _write_one_transaction(server: Server, database: str, committing: threading.Event) -> None:
     places = {0: "first", _STATEMENTS // 2: "half", _STATEMENTS: "beyond"}
+    ids = {}
     with server.connect(database=database, autocommit=False, read_timeout=600) as connection:
         with connection.cursor() as cursor:
             for number in range(_STATEMENTS + 1):
                 if number in places:
                     cursor.execute(f"INSERT INTO {KEPT} (place) VALUES ('{places[number]}')")
+                    ids[places[number]] = cursor.lastrowid
                 cursor.execute(f"{_NOISE}) AS numbers")
-            cursor.execute(f"UPDATE {KEPT} SET place = 'changed beyond' WHERE place = 'half'")
+            # By key: a condition on another column would lock all rows, and the writers would wait for the commit.
+            cursor.execute(f"UPDATE {KEPT} SET place = 'changed beyond' WHERE id = {ids['half']}")
             cursor.execute(f"INSERT INTO {KEPT} (place) VALUES ('last')")
-        if server.flavor == "mariadb":
-            server.execute(*_TOGETHER)
+        server.execute(*_TOGETHER[server.flavor])
         committing.set()
         connection.commit()
 
