@@ -3,8 +3,6 @@
 import json
 import random
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
@@ -22,30 +20,18 @@ from tests.support.workload import Workload
 PAUSES = 20
 
 
-@contextmanager
-def run_in_thread(task) -> Iterator[list[int]]:
-    """`dmdelta run` in a thread of this process, stopped at the end: a list that gets its exit code."""
-    task.write_spec()
-    ended = []
-    run = threading.Thread(target=lambda: ended.append(execute(["run", str(task.spec)])), daemon=True)
-    with task.environment():
-        run.start()
-        try:
-            yield ended
-        finally:
-            if not ended:
-                ask(task, Request.STOP)
-            run.join(30)
-
-
 @pytest.mark.long
 def test_a_running_task_is_paused_resumed_and_stopped(task, spark):
     """A pause flushes all of its work, later changes are applied after the resume, and a stop ends the run."""
     file, offset, _ = task.server.position()
+    task.write_spec()
+    ended = []
+    run = threading.Thread(target=lambda: ended.append(execute(["run", str(task.spec)])), daemon=True)
     with (
         Workload(task.server, task.database, seed=4, keyless=True, per_second=10) as workload,
-        run_in_thread(task) as ended,
+        task.environment(),
     ):
+        run.start()
         wait_until(lambda: applied_to(spark, task) > ORIGIN, 120)
         assert ask(task, Request.PAUSE) is State.PAUSED
         stored = load_points(spark, Lakehouse(root=str(task.root)), task.name, task.source_id)
@@ -55,7 +41,8 @@ def test_a_running_task_is_paused_resumed_and_stopped(task, spark):
         assert ask(task, Request.RESUME) is State.RUNNING
         wait_until(lambda: applied_to(spark, task) > stored.global_point.position, 120)
         assert ask(task, Request.STOP) is State.STOPPED
-        wait_until(lambda: ended == [0], 30)
+        run.join(30)
+        assert ended == [0]
         workload.stop()
     task.catch_up()
     assert_exactly_once(spark, task, (file, offset))
@@ -69,7 +56,7 @@ def test_a_table_is_read_again_while_the_task_runs(task, spark):
     orders = lakehouse.silver(task.database, "orders")
     with (
         Workload(task.server, task.database, seed=5, keyless=True, per_second=10) as workload,
-        run_in_thread(task) as ended,
+        task.running(),
     ):
         wait_until(lambda: applied_to(spark, task) > ORIGIN, 120)
         assert ask(task, Request.PAUSE) is State.PAUSED  # otherwise the delete can conflict with a commit of the task
@@ -77,12 +64,11 @@ def test_a_table_is_read_again_while_the_task_runs(task, spark):
         assert ask(task, Request.RESUME) is State.RUNNING
         names = [f"--table={task.database}.{table}" for table in ("orders", "page_views")]
         assert execute(["snapshot", str(task.spec), *names]) == 0
-        finished = f"SELECT 1 FROM {lakehouse.metadata(f'{task.name}_snapshot')} WHERE kind = 'ended'"
-        wait_until(lambda: not spark.sql(finished).isEmpty(), 120)
+        ended = f"SELECT 1 FROM {lakehouse.metadata(f'{task.name}_snapshot')} WHERE kind = 'ended'"
+        wait_until(lambda: not spark.sql(ended).isEmpty(), 120)
         before = applied_to(spark, task)
         wait_until(lambda: applied_to(spark, task) > before, 60)
         assert ask(task, Request.STOP) is State.STOPPED
-        wait_until(lambda: ended == [0], 30)
         workload.stop()
     task.catch_up()
     assert_exactly_once(spark, task, (file, offset))
