@@ -15,7 +15,8 @@ _ABSENT = re.compile(
     r"DELTA_MISSING_DELTA_TABLE|DELTA_TABLE_NOT_FOUND|DELTA_PATH_DOES_NOT_EXIST|PATH_NOT_FOUND|TABLE_OR_VIEW_NOT_FOUND"
     r"|SCHEMA_NOT_FOUND|DELTA_TABLE_ONLY_OPERATION|is not a Delta table"
 )
-
+_OUT_OF_MEMORY = re.compile(r"java\.lang\.OutOfMemoryError|UNABLE_TO_ACQUIRE_MEMORY")
+_MORE_MEMORY = "give it more, for a local session with SPARK_DRIVER_MEMORY=4g, and run again: no data is lost"
 
 _FRAME = re.compile(r'File "(?:[^"]*/dmdelta/([\w./]+\.py)|[^"]*?([\w.]+/[\w.]+\.py))", line (\d+)')
 """A frame of ours from the package on, any other by its folder and file."""
@@ -51,6 +52,12 @@ def translate(error: Exception, table: str, doing: str) -> DmdeltaError:
             f"a Python worker of Spark died while {doing} {table}",
             hint="it was killed or ran out of memory: see Spark's log above; nothing was committed, run again",
         )
+    if _OUT_OF_MEMORY.search(text):
+        return StageFailed(f"Spark ran out of memory while {doing} {table}", hint=_MORE_MEMORY)
+    # By name: py4j is not installed with the client of Spark Connect.
+    if isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError":
+        hint = f"it was killed or ran out of memory: see its log above; {_MORE_MEMORY}"
+        return StageFailed(f"the JVM of Spark ended while {doing} {table}", hint=hint)
     hint = "check that the lakehouse exists, is reachable, and that this account has write permission"
     return LakehouseError(f"{doing} {table} failed: {_reason(error)}", hint=hint)
 

@@ -1,6 +1,7 @@
-"""Single values of unusual size: JSON of 16 MB, text of 64 MB, and one that is too large."""
+"""Single values of unusual size: JSON of 16 MB, text of 64 MB, one that is too large, and a heap that is too small."""
 
 import json
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -84,6 +85,29 @@ def test_a_text_of_64_mb(server, spark, tmp_path):
         database=task.database,
     )
     catch_up_watched(task)
+    assert_tables_equal_source(spark, task, ["texts"])
+
+
+@pytest.mark.long
+def test_a_heap_that_is_too_small_stops_the_task(server, spark, tmp_path, monkeypatch):
+    """The error names the table and the variable that gives Java more memory, which works."""
+    task = Task(tmp_path, server, server.fresh_database("heap"), tables=("texts",), jvm_options=AS_USERS)
+    task.start_here()
+    server.execute(
+        "CREATE TABLE texts (id INT NOT NULL PRIMARY KEY, body LONGTEXT)",
+        f"INSERT INTO texts VALUES (1, REPEAT('0123456789abcdef', {4 * MB - 1}))",
+        database=task.database,
+    )
+    monkeypatch.setenv("SPARK_DRIVER_MEMORY", "512m")
+    with task.process("--until-caught-up") as process:
+        assert process.wait(300) == 1, process.log()
+        error, hint = process.log().splitlines()[-2:]
+    assert re.match(
+        rf"error: (Spark ran out of memory|the JVM of Spark ended) while [\w ]+ delta\.`{task.root}/", error
+    )
+    assert "SPARK_DRIVER_MEMORY=4g" in hint
+    monkeypatch.setenv("SPARK_DRIVER_MEMORY", "4g")
+    task.catch_up()
     assert_tables_equal_source(spark, task, ["texts"])
 
 

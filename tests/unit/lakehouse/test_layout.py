@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from py4j.protocol import Py4JNetworkError
 
 from dmdelta.errors import ConfigError
 from dmdelta.lakehouse.history import CommitTag
@@ -118,12 +119,22 @@ def test_tag_round_trip():
         ("[DELTA_CONCURRENT_APPEND] files were added", "CommitConflict"),
         ("io.delta.exceptions.MetadataChangedException", "CommitConflict"),
         ("java.io.IOException: Permission denied: /x", "LakehouseError"),
+        ("Py4JJavaError: java.lang.OutOfMemoryError: Java heap space", "StageFailed"),
+        ("[UNABLE_TO_ACQUIRE_MEMORY] Unable to acquire 65536 bytes of memory", "StageFailed"),
         ('dmdelta-error:{"kind": "CorruptBinlog", "message": "m", "hint": null, "context": {}}:end', "CorruptBinlog"),
     ],
 )
 def test_foreign_errors(text, kind):
     """Each of Delta's errors is converted to the dmdelta error with the right hint."""
     assert type(translate(RuntimeError(text), "delta.`/x`", "changing")).__name__ == kind
+
+
+@pytest.mark.parametrize("error", [ConnectionRefusedError(111, "refused"), Py4JNetworkError("Answer is empty")])
+def test_a_jvm_that_is_gone(error):
+    """The error says that it ended, and how to give it more memory."""
+    translated = translate(error, "delta.`/x`", "appending to")
+    assert translated.message == "the JVM of Spark ended while appending to delta.`/x`"
+    assert "SPARK_DRIVER_MEMORY=4g" in translated.hint
 
 
 def test_a_worker_error_contains_no_values():
