@@ -94,7 +94,7 @@ class SessionSettings:
 
     Attributes:
         master: Spark master; None: the cores of this machine, unless the environment's Spark conf sets it.
-        driver_memory: heap of the local JVM, as in `4g`; None: a quarter of the memory, at most 2 GB.
+        driver_memory: heap of the local JVM, as in `4g`; None: a quarter of the memory, at most 3 GB.
         shuffle_partitions: None: the number of cores.
         sql_confs: further session confs, by name.
         ui: the web UI of a local session.

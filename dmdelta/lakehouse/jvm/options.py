@@ -7,8 +7,9 @@ from dmdelta.lakehouse.cds_options import archive_options
 
 _LAKEHOUSE = Path(__file__).parents[1]
 LOG4J = _LAKEHOUSE / "log4j2.properties"
-MAX_HEAP_MIB = 2 << 10
-"""The default's maximum. Small batches keep about 600 MB alive; Java fills whatever it has before it frees the rest."""
+MAX_HEAP_MIB = 3 << 10
+"""The default's maximum: two rows of 64 MB need it. Small batches keep about 600 MB alive; Java fills whatever it has
+before it frees the rest."""
 MIN_HEAP_MIB = 1 << 10
 """The least, and that of a JVM next to a running task."""
 FAIR_POOL = _LAKEHOUSE / "fairscheduler.xml"
@@ -31,9 +32,6 @@ _LOCAL_CONFS = {
     # 4 MB and, with 2 GB of heap, 64 MB. Together, they were a quarter of what the JVM allocated for small commits.
     "spark.broadcast.blockSize": "256k",
     "spark.buffer.pageSize": "2m",
-    # A reader's buffers are twice as large as a long value, once for its bytes and once for their null flags: two texts
-    # of 64 MB took 1 GB of the heap. The system frees them at once.
-    "spark.sql.columnVector.offheap.enabled": "true",
     # Whole row images hardly ever repeat: their dictionary would only be built and discarded.
     "spark.hadoop.parquet.enable.dictionary#before.value": "false",
     "spark.hadoop.parquet.enable.dictionary#after.value": "false",
@@ -56,7 +54,7 @@ def jvm_confs(driver_memory: str | None, *, ui: bool, cores: int | None = None) 
     """The confs of Spark and Java for a JVM on this machine.
 
     Args:
-        driver_memory: its heap, as in `4g`; None: a quarter of the memory, at most 2 GB; 1 GB if `cores` is limited.
+        driver_memory: its heap, as in `4g`; None: a quarter of the memory, at most 3 GB; 1 GB if `cores` is limited.
         ui: it serves Spark's web UI.
         cores: the cores that Java, its compilers and its collector use; None: all.
     """
