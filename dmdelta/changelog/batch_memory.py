@@ -1,4 +1,4 @@
-"""The newest landed rows of a source in memory: what a landing decoded, silver need not read back from bronze.
+"""The newest landed rows of a source in memory, so that silver need not read them from bronze.
 
 A cache, never an authority: rows enter it after bronze's commit, and whatever it lacks is read from bronze.
 """

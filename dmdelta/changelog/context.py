@@ -1,4 +1,4 @@
-"""Whose log it is, and where its tables are: the facts that every stage of a source shares."""
+"""The facts about a source that all its stages share: its identity, its rules and its lakehouse."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""`python -m dmdelta.config.reference`: now `dmdelta.config.docs`; the old name goes in 0.3."""
+"""`python -m dmdelta.config.reference`: now `dmdelta.config.docs`; the old name is removed in 0.3."""
 
 import runpy
 

@@ -1,4 +1,4 @@
-"""`python -m dmdelta.engine.figures`: now `dmdelta.engine.telemetry.prometheus`; the old name goes in 0.3."""
+"""`python -m dmdelta.engine.figures`: now `dmdelta.engine.telemetry.prometheus`; the old name is removed in 0.3."""
 
 import runpy
 

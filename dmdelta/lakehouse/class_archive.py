@@ -1,4 +1,4 @@
-"""`python -m dmdelta.lakehouse.class_archive`: now `dmdelta.lakehouse.cds_archive`; the old name goes in 0.3."""
+"""`python -m dmdelta.lakehouse.class_archive`: now `dmdelta.lakehouse.cds_archive`; the old name is removed in 0.3."""
 
 import runpy
 

@@ -16,7 +16,7 @@ _ABSENT = re.compile(
     r"|SCHEMA_NOT_FOUND|DELTA_TABLE_ONLY_OPERATION|is not a Delta table"
 )
 _OUT_OF_MEMORY = re.compile(r"java\.lang\.OutOfMemoryError|UNABLE_TO_ACQUIRE_MEMORY")
-_MORE_MEMORY = "give it more, for a local session with SPARK_DRIVER_MEMORY=4g, and run again: no data is lost"
+_MORE_MEMORY = "give Spark more memory, for a local session with SPARK_DRIVER_MEMORY=4g, and run again: no data is lost"
 
 _FRAME = re.compile(r'File "(?:[^"]*/dmdelta/([\w./]+\.py)|[^"]*?([\w.]+/[\w.]+\.py))", line (\d+)')
 """A frame of ours from the package on, any other by its folder and file."""

@@ -1,4 +1,4 @@
-"""Which rows of a table are the same in the source and behind the filters of the spec, whatever has happened to them.
+"""Which rows of a filtered table can be compared with the source, determined from their current values.
 
 A filter decides about events, not about rows: a row that was inserted unseen appears with its next update, one whose
 update was left out stays as it was. So a table's state is not the source's with a WHERE. But a row's present values

@@ -1,4 +1,4 @@
-"""A statement's quotes in the default sql_mode: bronze's text and its readers know no other."""
+"""Rewrites a statement's quotes for the default sql_mode, in which bronze stores all statements."""
 
 import re
 

@@ -49,11 +49,9 @@ _TABLE_MAP, _PAYLOAD, _XID = (
 )
 _NO_TABLE = object()
 
-ROW_FORMAT_HINT = "set binlog_format=ROW for every session that writes, and reload the tables that it wrote to"
-UNDONE_HINT = (
-    "do not mix such tables in one transaction, or convert them to InnoDB; load the tables again with `task-mode: all`"
-    " and `dmdelta checkpoint reset`"
-)
+_RELOAD = "load the tables again with `task-mode: all` and `dmdelta checkpoint reset`"
+ROW_FORMAT_HINT = f"set binlog_format=ROW for every session that writes; {_RELOAD}"
+UNDONE_HINT = f"do not mix such tables in one transaction, or convert them to InnoDB; {_RELOAD}"
 
 
 def decode_segment(stream: BinaryIO, segment: Segment, options: DecodeOptions) -> Iterator[ChangeBatch]:

@@ -1,4 +1,4 @@
-"""`python -m dmdelta.ddl.types`: now `dmdelta.ddl.types.silver_types`; the old name goes in 0.3."""
+"""`python -m dmdelta.ddl.types`: now `dmdelta.ddl.types.silver_types`; the old name is removed in 0.3."""
 
 import runpy
 

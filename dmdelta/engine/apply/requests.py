@@ -1,4 +1,4 @@
-"""Plans what to apply of a range to each table: first from the table's own history, then from its last range."""
+"""Plans each table's request for a range: the first from the table's history, a later one from its last request."""
 
 import time
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Schedules the tables of a source: each applies its pending ranges in turns of its own, and none waits for another.
+"""Schedules the tables of a source: each applies its pending ranges in its own turns.
 
 Only the scheduler changes the phases of `dmdelta.engine.apply.table_state`. Other components request exclusive use of
 a table with `pause_tables`, `resume_tables`, `stop_tables` and `maintenance`.

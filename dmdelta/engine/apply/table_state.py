@@ -45,7 +45,7 @@ TRANSITIONS: Mapping[Phase, frozenset[Phase]] = {
 }
 """The phases that may follow each phase."""
 LEFT_OUT = frozenset({Phase.SNAPSHOT, Phase.WAITING, Phase.STOPPED})
-"""The phases in which no ranges accumulate: the table resumes with one range, from where its log continues."""
+"""The phases in which no ranges accumulate: the table resumes where its log continues, with one range per epoch."""
 
 
 class ForbiddenTransition(RuntimeError):

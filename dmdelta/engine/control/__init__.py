@@ -1,1 +1,1 @@
-"""Commands to a running task: asked for through dm_meta, listened to, cancelled and supervised."""
+"""Commands to a running task: sent through the control socket or dm_meta, executed, and supervised."""

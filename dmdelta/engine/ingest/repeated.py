@@ -1,4 +1,4 @@
-"""The tables whose structures are recorded more often because a snapshot writes structures of theirs into the log.
+"""Tables whose structures must be recorded again, because a snapshot has recorded a structure of theirs.
 
 A snapshot of single tables records each one's structure where its log resumes, which may be behind or ahead of what has
 landed. The structures of the log itself have to follow it.

@@ -1,4 +1,4 @@
-"""Where a source is after a pause or stop: all its tables and the sink at one position, except those that are apart."""
+"""The position of a source after a pause or stop, and the tables and the sink that are at another position."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Warns, when a run starts, of what may lose or duplicate rows although nothing fails, and of what stops the sink."""
+"""Warns at the start of a run of settings and tables that may lose or duplicate rows, and of what stops the sink."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Compares what ad-hoc snapshots have brought to silver with what the sink's target has of it."""
+"""Lists the tables whose newest ad-hoc snapshot is in silver but not yet in the sink's target."""
 
 from dmdelta.engine.snapshot.store import ChunkStore
 from dmdelta.engine.task.mapping import target_server

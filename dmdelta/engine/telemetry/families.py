@@ -1,4 +1,4 @@
-"""Prometheus' families of metrics from figures of dmdelta's objects."""
+"""Converts counters and gauges to Prometheus metric families."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

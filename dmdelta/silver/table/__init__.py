@@ -1,1 +1,1 @@
-"""A silver table: where it is, how it is made, and how far it is."""
+"""A silver table: its location, its creation and its position."""

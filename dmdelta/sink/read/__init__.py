@@ -1,1 +1,1 @@
-"""Bronze read for the sink: slices of a range, and the rows of a slice as the target's literals."""
+"""Reads bronze for the sink: slices of a range, and their rows as literals of the target."""

@@ -1,1 +1,1 @@
-"""What of a server, an account and its tables stands in the way of a task."""
+"""Preflight checks of a server, its account and its tables."""

@@ -1,4 +1,4 @@
-"""Writes segments: bytes go to a temporary file, which is renamed after its content when it is cut.
+"""Writes segments: to a temporary file, which gets a name with the segment's range when the segment is complete.
 
 See dmdelta.model.segment.
 """

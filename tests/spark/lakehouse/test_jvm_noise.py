@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+from tests.support.jvm import local_environment
+
 PROGRAM = """
 import signal, sys, threading, time
 from pathlib import Path
@@ -41,6 +43,7 @@ def test_only_reports_of_cancelled_jobs_are_omitted(tmp_path):
     """Also right after a cancellation an error of another job is shown, with its stack trace."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(tmp_path / "table")],
+        env=local_environment(),
         capture_output=True,
         text=True,
         check=False,
