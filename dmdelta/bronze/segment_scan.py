@@ -16,7 +16,7 @@ def statements_of(segment: Segment) -> list[LoggedStatement]:
     Raises:
         CorruptBinlog: not a binlog file, an event cut short, or sizes that do not add up.
     """
-    with open(segment.path, "rb") as stream:
+    with open_segment(segment) as stream:
         return scan_statements(stream, segment, without_session)
 
 

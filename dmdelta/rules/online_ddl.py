@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from dmdelta.errors import ConfigError
 from dmdelta.model.schema import TableName
 from dmdelta.rules.patterns import regular_expression
 
@@ -86,19 +85,23 @@ class OnlineDdl:
         fields = json.loads(text)
         return cls(tuple(fields.get("shadow", ())), tuple(fields.get("trash", ())))
 
-    def check_renames(self, renames: Sequence[tuple[TableName, TableName]]) -> None:
-        """Check a statement's renames for the tools' last step: `t` to `_t_old`, `_t_new` to `t`.
+    def misfit(self, renames: Sequence[tuple[TableName, TableName]]) -> str:
+        """Why the patterns do not fit a statement's renames; '' if they do.
 
-        Raises:
-            ConfigError: only one of the two is recognized, so the patterns do not fit the tool.
+        The last step of a tool renames the real table `t` to a trash table, and its shadow table to `t`. If a pattern
+        matches only one of the two tables, or captures another name, `t` would lose its rows or its schema change.
+
+        Args:
+            renames: the old and the new name of each table, in the order of the statement.
         """
-        if len(renames) != 2 or not (self.shadow or self.trash):
-            return
-        away, back = ([self.role(*name) for name in pair] for pair in renames)
-        kept, came = away == [Role.REAL, Role.TRASH], back == [Role.SHADOW, Role.REAL]
-        if kept is not came:
-            unknown, key = (renames[1][0], "shadow-table-rules") if kept else (renames[0][1], "trash-table-rules")
-            raise ConfigError(
-                f"a statement looks like the end of an online DDL, but {'.'.join(unknown)} matches no pattern",
-                hint=f"add a regular expression that matches it to {key}",
-            )
+        for shadow, real in renames:
+            standing = self.standing(*shadow)
+            if standing.role is not Role.SHADOW or self.role(*real) is not Role.REAL:
+                continue
+            replaced = f"the shadow table {'.'.join(shadow)} replaces {'.'.join(real)}"
+            if standing.real != real:
+                return f"{replaced}, but shadow-table-rules captures {'.'.join(standing.real)} as its real table"
+            kept = [to for was, to in renames if was == real and self.role(*to) is Role.REAL]
+            if kept:
+                return f"{replaced}, but {'.'.join(kept[0])} matches no pattern of trash-table-rules"
+        return ""

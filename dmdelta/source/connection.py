@@ -99,10 +99,10 @@ def query(connection: "Connection[Any]", sql: str, arguments: Sequence[Any] = ()
         return list(cursor.fetchall())
 
 
-def query_named(connection: "Connection[Any]", sql: str, arguments: Sequence[Any] = ()) -> list[dict[str, Any]]:
+def query_named(connection: "Connection[Any]", sql: str) -> list[dict[str, Any]]:
     """All rows of one statement by lower-case column name: the columns of SHOW commands differ between servers."""
     with foreign_errors(f"{connection.host}:{connection.port}"), connection.cursor() as cursor:
-        cursor.execute(sql, tuple(arguments) or None)
+        cursor.execute(sql)
         names = [column[0].lower() for column in cursor.description or ()]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 

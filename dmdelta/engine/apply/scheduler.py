@@ -65,6 +65,7 @@ class TableScheduler:
     _changed: threading.Condition = field(default_factory=threading.Condition)
     _running: list[Turn] = field(default_factory=list)
     _reserved: list[TableName] = field(default_factory=list)
+    _maintained: set[TableName] = field(default_factory=set)
     _pool: ThreadPoolExecutor | None = None
     _stop: StopRequest | None = None
     _failure: BaseException | None = None
@@ -162,7 +163,7 @@ class TableScheduler:
             raise self._failure
 
     def pause_tables(self, names: Collection[TableName]) -> None:
-        """Pause tables for a snapshot; waits for their running turns. The global checkpoint does not pass them."""
+        """Pause tables for a snapshot; waits for turns and maintenance. The global checkpoint does not pass them."""
         with self._changed:
             for state in map(self.states.of, names):
                 if state.phase is not Phase.SNAPSHOT:
@@ -170,6 +171,8 @@ class TableScheduler:
                 self._leave_out(state)
             self._start_turns()  # of tables that waited for one of these at a rename
             self._await_turns(names)
+            # Only one may write at a time: Spark and delta-rs could overwrite each other's commits.
+            self._changed.wait_for(lambda: self._maintained.isdisjoint(names))
 
     def resume_tables(self, positions: Mapping[TableName, Position]) -> None:
         """Let held tables follow the ranges again, each from the position where its log continues. Does not wait."""
@@ -220,7 +223,13 @@ class TableScheduler:
             if paused:
                 state.move(Phase.MAINTENANCE)
                 self._open.leave_out(name)
-        yield paused
+                self._maintained.add(name)
+        try:
+            yield paused
+        finally:
+            with self._changed:
+                self._maintained.discard(name)
+                self._changed.notify_all()
         with self._changed:
             if paused and state.phase is Phase.MAINTENANCE and (stop.drains or not stop.requested):
                 state.move(Phase.FOLLOWING)

@@ -28,6 +28,8 @@ from dmdelta.silver.live.view_query import ViewPart, view_query
 
 log = get_logger(__name__)
 POLL_SECONDS = 5.0
+CANCEL_SECONDS = 10.0
+"""How long a stop waits for a round whose jobs it cancels."""
 IDLE_FACTOR = 9
 """A round is followed by this many times its duration without one: views take at most a tenth of a thread's time."""
 
@@ -124,13 +126,19 @@ class LiveViews(SupervisedLoop):
             seconds: for the views; None: as long as it takes. 0: not at all.
         """
         deadline = time.monotonic() + (seconds or 0)
+        cancelled_until = time.monotonic() + CANCEL_SECONDS
         while not self.join(1.0):
             cancel_jobs(self._spark)
+            if time.monotonic() >= cancelled_until:
+                log.warning("live views not replaced at the end", why="a job does not end")
+                return
         try:
             if seconds != 0:
                 self.renew(deadline=deadline if seconds is not None else None)
-        except DmdeltaError as error:
-            log.warning("live views not replaced at the end", why=error.message, hint=error.hint)
+        except Exception as error:  # noqa: BLE001 - the run has its own result
+            ours = as_ours(error, "the live views")
+            unknown = None if error is ours else error
+            log.warning("live views not replaced at the end", exc=unknown, why=ours.message, hint=ours.hint)
 
     def _follow(self, stop: StopRequest) -> None:
         pause = 0.0

@@ -13,9 +13,7 @@ from dmdelta.engine.replay.table import ReplayRequest, ReplayTo, TableReplay
 from dmdelta.engine.task.source import TaskSource, open_task_source
 from dmdelta.engine.task.task import open_suites
 from dmdelta.errors import ConfigError
-from dmdelta.model.schema import TableName
 from dmdelta.quality.results import ResultStore
-from dmdelta.silver.table.table import Condition, silver_condition
 
 
 def replay(spec: TaskSpec, request: ReplayRequest, report: Report) -> list[Replayed]:
@@ -43,7 +41,7 @@ def replay(spec: TaskSpec, request: ReplayRequest, report: Report) -> list[Repla
     if request.to is ReplayTo.NEW and len(names) > 1:
         raise ConfigError(f"{request.table} matches {len(names)} tables", hint="--into requires exactly one")
     if request.to is not ReplayTo.NEW and len(names) > 1:  # a pattern may match tables that were dropped or renamed
-        names = [name for name in names if _is_in_silver(source, name)]
+        names = [name for name in names if source.is_in_silver(name)]
     check = _check_of(spec, source) if request.check else None
     return [
         TableReplay(source.task, source.context, name, report, check).run(request, begin, end, landed.end)
@@ -56,10 +54,6 @@ def _check_of(spec: TaskSpec, source: TaskSource) -> ReplayCheck:
     history, known = SilverHistory(task, source.context), source.known_tables()
     evaluation = open_evaluation(source, history, known, open_suites(spec))
     return ReplayCheck(evaluation, ResultStore(task.spark, task.lakehouse, spec.name, task.run))
-
-
-def _is_in_silver(source: TaskSource, name: TableName) -> bool:
-    return silver_condition(source.task.spark, source.context.table(name)) is Condition.PRESENT
 
 
 def _assert_consistent(request: ReplayRequest) -> None:

@@ -157,7 +157,13 @@ def _follow_with_retries(following: _Following, control: ControlTable) -> bool:
     stop, commands, failures = following.stop, following.commands, 0
 
     def publish(state: State, error: DmdeltaError | Reason | None = None) -> None:
-        control.publish(state, error)  # first: what a command answers is recorded
+        try:
+            control.publish(state, error)  # first: what a command answers is recorded
+        except DmdeltaError as unpublished:
+            if not isinstance(error, DmdeltaError):
+                raise
+            # It may have the same cause, such as a JVM that ended. The first failure is the one to report.
+            log.warning("state not recorded", state=state.value, why=unpublished.message, hint=unpublished.hint)
         commands.state.publish(state, error)
         if following.metrics is not None:
             following.metrics.publish(state)
@@ -225,16 +231,17 @@ def _follow(following: _Following, control: ControlTable) -> bool:
     if views is not None:
         views.end(0 if restarts else _seconds_for_views(attempt, stopped=stopped_by_request))
     commands.finish([end_position(pipeline) for pipeline in pipelines])
+    failure = attempt.failure or stop.failure
+    if failure is not None:
+        raise failure  # first: what follows may fail for the same reason
     for side in locks:
         side.poll()
     if commands.restart.is_set() and reporting.last_reported:
         control.publish(State.RUNNING)  # the next attempt reports the tables that are still stopped
-    failure = attempt.failure or stop.failure
-    if failure is None and following.ends and not stopped_by_request:
+    if following.ends and not stopped_by_request:
         sinks = [pipeline.sinking.failure for pipeline in pipelines if pipeline.sinking is not None]
-        failure = next(iter([*_stopped(pipelines).values(), *filter(None, sinks)]), None)
-    if failure is not None:
-        raise failure
+        for error in [*_stopped(pipelines).values(), *filter(None, sinks)]:
+            raise error
     return stopped_by_request
 
 

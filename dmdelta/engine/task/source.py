@@ -23,6 +23,7 @@ from dmdelta.model.spark_sql import literal
 from dmdelta.sharding import Coordination
 from dmdelta.silver.apply.silver_context import SilverContext
 from dmdelta.silver.history.former_names import renamings_among
+from dmdelta.silver.table.table import Condition, silver_condition
 
 Landed = Sequence[Mapping[str, Any]] | None
 """The result of `landed_structures`."""
@@ -83,6 +84,14 @@ class TaskSource:
         """
         stored = load_points(self.task.spark, self.task.lakehouse, self.task.spec.name, self.context.source_id)
         return sorted(stored.tables) if stored is not None else []
+
+    def is_in_silver(self, name: TableName) -> bool:
+        """Whether silver has the table.
+
+        Raises:
+            LakehouseError: it cannot be read.
+        """
+        return silver_condition(self.task.spark, self.context.table(name)) is Condition.PRESENT
 
     def _in_bronze(self, landed: Landed, *ops: Op) -> set[TableName]:
         """The tables with structures or statements."""

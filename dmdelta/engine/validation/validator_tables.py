@@ -12,7 +12,6 @@ from dmdelta.logging import get_logger
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.quality.row_compare import TableFacts, plan_look
 from dmdelta.rules.comparable_rows import plan_comparable_rows
-from dmdelta.silver.table.table import Condition, silver_condition
 from dmdelta.source.catalog import read_schemas
 from dmdelta.source.connection import open_connection
 from dmdelta.source.endpoint import Endpoint
@@ -42,7 +41,7 @@ def validated_tables(task: Task, config: SourceConfig, compared: Collection[str]
         return {}
     applied = {name for name in source.applied_tables() if source.context.rules.wanted(*name)}
     known = {".".join(name) for name in applied} | set(compared)
-    silver_alone = [name for name in applied - schemas.keys() if _is_in_silver(source, name)]
+    silver_alone = [name for name in applied - schemas.keys() if source.is_in_silver(name)]
     reasons: dict[str, str | None] = {".".join(name): "the source has no such table" for name in silver_alone}
     return reasons | {".".join(name): _reason(source, schema, known) for name, schema in schemas.items()}
 
@@ -50,10 +49,6 @@ def validated_tables(task: Task, config: SourceConfig, compared: Collection[str]
 def _schemas(source: TaskSource, endpoint: Endpoint) -> dict[TableName, TableSchema]:
     with closing(open_connection(endpoint)) as connection:
         return {schema.name: schema for schema in read_schemas(connection, source.context.rules.wanted)}
-
-
-def _is_in_silver(source: TaskSource, name: TableName) -> bool:
-    return silver_condition(source.task.spark, source.context.table(name)) is Condition.PRESENT
 
 
 def _reason(source: TaskSource, schema: TableSchema, known: Collection[str]) -> str | None:

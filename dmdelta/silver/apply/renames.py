@@ -46,11 +46,13 @@ class Renaming:
         default_schema: the database of names without one.
         sources: for every table whose content changes, the table that had this content before; None for a name that
             is free afterwards.
+        refused: why silver cannot follow the statement; '' if it can.
     """
 
     event: StructureEvent
     default_schema: str
     sources: Mapping[TableName, TableName | None]
+    refused: str = ""
 
     @property
     def at(self) -> Position:
@@ -126,13 +128,15 @@ def carry_over(spark: SparkSession, request: ApplyRequest, renaming: Renaming) -
 
 def _renaming(name: TableName, event: StructureEvent, rules: SourceRules, *, mariadb: bool) -> Renaming | None:
     effects = statement_effects(event.text, name[0], lambda _: None, mariadb=mariadb)
-    renames = [effect for effect in effects if isinstance(effect, Renamed) and _counts(effect, event, rules)]
+    every = [effect for effect in effects if isinstance(effect, Renamed)]
+    renames = [effect for effect in every if _counts(effect, event, rules)]
     if not renames:
         return None
+    refused = rules.online.misfit([(effect.table, effect.to) for effect in every])
     content = content_after(renames)
     moved = {table: source for table, source in content.items() if source != table}
     free = dict.fromkeys(effect.table for effect in renames if effect.table not in content)
-    return Renaming(event, name[0], {**moved, **free})
+    return Renaming(event, name[0], {**moved, **free}, refused)
 
 
 def _counts(effect: Renamed, event: StructureEvent, rules: SourceRules) -> bool:
@@ -157,8 +161,8 @@ def rename_tables(spark: SparkSession, requests: Mapping[TableName, ApplyRequest
             continue  # not a table of this task, or already past the statement
         work = open_context(spark, replace(request, begin=at, known=None, applied=None, newest=None))
         if work.ddl_applied_to is None or work.ddl_applied_to < at:
-            reason = _unclear(spark, request, source, requests, at)
-            if reason is not None:
+            reason = renaming.refused or _unclear(spark, request, source, requests, at)
+            if reason:
                 raise refusal(name, renaming.event, reason)
             moves.append((work, requests[source] if source is not None else None))
     for work, origin in moves:
@@ -174,20 +178,20 @@ def _unclear(
     source: TableName | None,
     requests: Mapping[TableName, ApplyRequest],
     at: Position,
-) -> str | None:
-    """Why silver cannot give a table the rows that `source` had before the statement; None: it can."""
+) -> str:
+    """Why silver cannot give a table the rows that `source` had before the statement; '' if it can."""
     origin = requests.get(source) if source is not None else None
     if request.target.merged or (origin is not None and origin.target.merged):
         return "a renamed shard cannot be distinguished from a new shard"
     if has_quarantined(spark, request):
         return "it has quarantined rows: see dmdelta quality release"
     if source is None:
-        return None
+        return ""
     if origin is None:
         return f"it gets the rows of {'.'.join(source)}, which is not in silver"
     if any(each.overlap_until is not None and at < each.overlap_until for each in (request, origin)):
         return "it was renamed while a snapshot read the tables, or in log that is read again"
-    return None
+    return ""
 
 
 def _take_over(work: ApplyContext, source: ApplyRequest, renaming: Renaming) -> None:

@@ -182,6 +182,8 @@ def _seen_online(log: TableLog, schema: TableSchema | None, effect: Effect, at: 
     if effect.table == log.name and online.role(*effect.to) is Role.TRASH:
         return []
     standing = online.standing(*effect.table)
+    if standing.role is Role.SHADOW and effect.to == log.name != standing.real:
+        return [Unread(log.name, online.misfit([(effect.table, effect.to)]))]
     if standing.role is not Role.SHADOW or standing.real != log.name:
         return [effect]
     if schema is None:

@@ -68,7 +68,9 @@ def plan_statement(sql: str, default_schema: str, context: StatementContext) -> 
     elif targets[0].op == "drop_table":
         planned = [one for target in targets if _counts(target, sql, context) for one in _dropped(target, context)]
     elif _is_rename(sql):
-        planned = [one for pair in _pairs(sql, default_schema) for one in _renamed(pair, sql, context)]
+        pairs = _pairs(sql, default_schema)
+        _assert_online(pairs, sql, context.rules)
+        planned = [one for pair in pairs for one in _renamed(pair, sql, context)]
     else:
         _assert_inside(sql, targets, context)
         planned = _on_table(sql, default_schema, targets[0], context)
@@ -127,6 +129,17 @@ def _dropped(target: StatementTarget, context: StatementContext) -> list[TargetS
     if route.merged:
         return []
     return [TargetStatement(f"DROP TABLE IF EXISTS {quoted_name(*route.name)}", route.name)]
+
+
+def _assert_online(pairs: Sequence[tuple[TableName, TableName]], sql: str, rules: SourceRules) -> None:
+    """Check that the patterns of `online-ddl` fit a statement that renames tables of the task."""
+    reason = rules.online.misfit(pairs)
+    tables = [to for was, to in pairs if rules.online.role(*was) is Role.SHADOW and rules.wanted(*to)]
+    if reason and any(_decided(rules, table, ("rename table",), sql) is not Action.IGNORE for table in tables):
+        raise SchemaError(
+            f"a statement ends an online DDL of {'.'.join(tables[0])}: {reason}",
+            hint="correct the patterns in the spec, or override the statement: dmdelta binlog skip, replace",
+        )
 
 
 def _renamed(pair: tuple[TableName, TableName], sql: str, context: StatementContext) -> list[TargetStatement]:

@@ -1,9 +1,12 @@
 """RENAME TABLE in silver: the rows move with the name, or every table keeps what it has."""
 
+from dataclasses import replace
+
 import pytest
 
 from dmdelta.errors import UnsupportedSchemaChange
 from dmdelta.model.schema import TableSchema
+from dmdelta.rules import OnlineDdl
 from dmdelta.silver.apply.apply import apply_group
 from dmdelta.silver.rows.strategy import Mode
 from dmdelta.silver.schema.range_profile import tables_with_events
@@ -64,3 +67,20 @@ def test_a_rename_that_may_have_been_applied_stops_its_tables(renamed, stopped):
         apply_group(changelog.spark, tables_with_events(changelog.spark, context, again, end), requests)
     assert changelog.silver(OLD) == before[OLD]
     assert changelog.silver(NEW) == [*before[NEW], (3, "later")]
+
+
+def test_a_cut_over_whose_trash_table_is_not_recognized(spark, lakehouse):
+    """The pattern of the shadow table alone fits: the table stops with its rows, instead of losing them."""
+    changelog = Changelog(spark, lakehouse)
+    begin = changelog.position
+    changelog.tell(ITEMS)
+    changelog.insert({"id": 1, "v": "kept"})
+    changelog.ddl("RENAME TABLE items TO items_bin, _items_new TO items")
+    end = changelog.land()
+    request = changelog.request(begin, end, batch=1)
+    online = OnlineDdl((r"^_(.+)_new$",), (r"^_(.+)_old$",))
+    context = replace(request.context, rules=replace(request.context.rules, online=online))
+    request = replace(request, context=context)
+    with pytest.raises(UnsupportedSchemaChange, match="items_bin matches no pattern of trash-table-rules"):
+        apply_group(spark, tables_with_events(spark, context, begin, end), [request])
+    assert changelog.silver() == [(1, "kept")]

@@ -1,7 +1,7 @@
 """The scheduler of a source's tables: turns, renames, pauses, and what it reports. Real threads, no Spark."""
 
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
@@ -266,6 +266,22 @@ def test_a_paused_table_is_left_out_and_resumes_where_its_log_continues(source):
         source.wait_idle()
     assert source.tables.of("a") == [(100, 200), (350, 500)]
     assert (source.tables.states.held, source.tables.points.reached) == (set(), at(500))
+
+
+@pytest.mark.parametrize("error", [None, LakehouseError("refused", hint="grant it")])
+def test_a_pause_waits_for_maintenance(source, error):
+    """Also if it fails: the snapshot's commit and those of the maintenance do not overlap."""
+    pausing = threading.Thread(target=source.scheduler.pause_tables, args=([name_of("a")],), daemon=True)
+    with suppress(LakehouseError), source.scheduler.maintenance(name_of("a"), source.stop):
+        pausing.start()
+        source.wait_until(lambda: source.phase("a") is Phase.SNAPSHOT)
+        pausing.join(0.2)
+        assert pausing.is_alive()
+        if error is not None:
+            raise error
+    pausing.join(SECONDS)
+    assert not pausing.is_alive()
+    assert source.phase("a") is Phase.SNAPSHOT
 
 
 def test_ranges_accumulate_during_maintenance(source):

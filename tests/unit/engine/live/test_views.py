@@ -1,11 +1,15 @@
 """Which views are replaced, which tables have none, and how long a view's rows are kept."""
 
+import threading
 from datetime import date, datetime, timedelta, timezone
+from types import SimpleNamespace
 
 import pytest
 
+from dmdelta.engine.control.cancellation import StopRequest
+from dmdelta.engine.live import views
 from dmdelta.engine.live.view_plan import NoView, ViewFacts, plan_refusal, recorded_text, valid_until
-from dmdelta.engine.live.views import Attempt, Outcome, plan_due
+from dmdelta.engine.live.views import Attempt, LiveViews, Outcome, plan_due
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import Column, TableSchema
@@ -115,3 +119,17 @@ def test_the_query_pins_silver_and_skips_files_of_bronze():
     assert "CAST(NULL AS int) AS `other`" in query
     assert query.count("_dm_shard = 'x'") == 1
     assert view_query([part, part], NOW).count("UNION ALL") == 3
+
+
+def test_a_stop_does_not_wait_for_a_round_without_end(monkeypatch):
+    """It cancels the round's jobs for a while, then leaves the views as they are."""
+    monkeypatch.setattr(views, "CANCEL_SECONDS", 0.0)
+    cancelled, done = [], threading.Event()
+    spark = SimpleNamespace(interruptAll=lambda: cancelled.append(True))
+    loop = LiveViews(SimpleNamespace(task=SimpleNamespace(spark=spark)), dict)
+    monkeypatch.setattr(LiveViews, "_follow", lambda _loop, _stop: done.wait())
+    loop.start("views", StopRequest())
+    loop.end(None)
+    done.set()
+    assert cancelled
+    assert loop.join(20)

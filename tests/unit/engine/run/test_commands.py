@@ -53,6 +53,22 @@ def spec(tmp_path):
     return load_spec(path)
 
 
+def test_a_failure_is_reported_although_its_state_cannot_be_recorded(spec, monkeypatch):
+    """What cannot be recorded has often failed for the same reason, which the first error names."""
+
+    def fail(_run):
+        raise StageFailed("Spark ran out of memory", hint="give it more")
+
+    def refuse(_state, _error=None):
+        raise StageFailed("the JVM ended", hint="see its log")
+
+    run = Run(spec, fail)
+    run.publish = refuse
+    with pytest.raises(StageFailed, match="ran out of memory"):
+        run.end(monkeypatch)
+    assert run.commands.state.now.state is State.FAILED
+
+
 def stopped(run):
     run.stop.request()
     return True

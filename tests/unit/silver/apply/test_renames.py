@@ -42,6 +42,16 @@ def test_the_cut_over_of_an_online_ddl_moves_no_rows(sql):
     assert plan_renamings([events("t", sql)], ONLINE, mariadb=False) == []
 
 
+def test_a_cut_over_whose_trash_table_is_not_recognized():
+    """It would leave the real table empty, so the plan says why silver refuses it."""
+    (renaming,) = plan_renamings([events("t", "RENAME TABLE t TO t_bin, _t_gho TO t")], ONLINE, mariadb=False)
+    assert renaming.refused == (
+        "the shadow table db._t_gho replaces db.t, but db.t_bin matches no pattern of trash-table-rules"
+    )
+    (swap,) = plan_renamings([events("t", "RENAME TABLE t TO was, u TO t")], ONLINE, mariadb=False)
+    assert swap.refused == ""
+
+
 def test_rename_across_databases():
     """The bronze row with the statement's default schema resolves unqualified names."""
     sql = "RENAME TABLE t TO other.u"

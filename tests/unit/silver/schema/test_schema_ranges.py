@@ -9,7 +9,7 @@ from dmdelta.errors import UnknownSchema
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import Column, TableSchema
-from dmdelta.rules import NO_RULES, Action, EventFilter
+from dmdelta.rules import NO_RULES, Action, EventFilter, OnlineDdl
 from dmdelta.rules.filters import Rule
 from dmdelta.rules.operators import Operator, Verb
 from dmdelta.silver.schema.ddl_effects import TableLog
@@ -263,3 +263,10 @@ def test_unknown_structure():
     (piece,) = pieces(None, [])
     with pytest.raises(UnknownSchema, match=r"db\.t"):
         known_schema(piece, NAME)
+
+
+def test_a_cut_over_from_a_shadow_table_of_another_name():
+    """Its statements belong to the table that the pattern captures, so silver does not know them."""
+    rules = replace(NO_RULES, online=OnlineDdl((r"^_(.+)_new$",), (r"^_(.+)_old$",)))
+    first, _ = pieces(OLD, [ddl(20, "RENAME TABLE t TO _t_old, __t_new TO t")], rules=rules)
+    assert first.then.refused.endswith("shadow-table-rules captures db._t as its real table")

@@ -110,6 +110,22 @@ def test_online_ddl():
     assert plan("DROP TABLE _t_del") == []
 
 
+@pytest.mark.parametrize(
+    ("cut_over", "reason"),
+    [
+        ("RENAME TABLE t TO t_bin, _t_new TO t", "t_bin matches no pattern of trash-table-rules"),
+        ("RENAME TABLE t TO _t_old, __t_new TO t", "shadow-table-rules captures d._t as its real table"),
+    ],
+)
+def test_patterns_that_do_not_fit_a_cut_over(cut_over, reason):
+    """The target's table would lose its rows or the schema change: the sink stops, unless a filter ignores it."""
+    with pytest.raises(SchemaError, match=reason):
+        plan(cut_over)
+    rule = Rule("r", "*", "*", ("rename table",), (), Action.IGNORE)
+    rules = SourceRules("s", BlockAllowList(do_dbs=("d",)), events=EventFilter((rule,)), online=SHADOWS)
+    assert plan(cut_over, rules=rules) == []
+
+
 def test_filters():
     """A statement that a filter ignores is not executed; one with action Error is an error."""
     for action in (Action.IGNORE, Action.ERROR):
