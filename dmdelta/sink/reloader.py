@@ -24,9 +24,9 @@ from dmdelta.sink.plan.table_mapping import TablePlan
 from dmdelta.sink.read.change_reader import SliceReader, TableChanges
 from dmdelta.sink.read.slices import Slice, cut, epochs, places, plan_slices
 from dmdelta.sink.settings import SinkSettings
-from dmdelta.sink.target.connection import session
 from dmdelta.sink.target.emptying import empty_table
 from dmdelta.sink.target.metadata import Metadata
+from dmdelta.sink.target.target_session import TargetSession
 
 log = get_logger(__name__)
 
@@ -46,6 +46,14 @@ class Reloader:
     execution: SliceExecution
     progress: Progress
     done: dict[TableName, int] = field(default_factory=dict)
+    _session: TargetSession = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._session = TargetSession(self.settings.server)
+
+    def cut_off(self) -> None:
+        """End the session of a transaction that does not end; none follows. Another thread may call it."""
+        self._session.cut_off()
 
     def run(
         self, reloads: Sequence[Reload], at: Position, stopping: Callable[[], bool], position: Position | None = None
@@ -73,11 +81,21 @@ class Reloader:
         self.dispatcher.drain(point)
         reach(CrashPoint.SINK_RELOAD_EXECUTED)
         epochs_of = {name: one.epoch for name, one in by_table.items()}
-        with session(self.settings.server) as connection:
-            self.metadata.mark_reloaded(connection, epochs_of)
+        self._record(epochs_of)
         self.done.update(epochs_of)
         log.info("sink reload ended", source=self.metadata.source_id, tables=_shown(by_table), position=str(at))
         return True
+
+    def _record(self, epochs_of: dict[TableName, int]) -> None:
+        def act(_: int) -> None:
+            connection = self._session.connection()
+            self.metadata.mark_reloaded(connection, epochs_of)
+            connection.commit()
+
+        try:
+            self._session.attempt(act)
+        finally:
+            self._session.close()
 
     def _rows_read(self, epoch: int, tables: Collection[TableName]) -> list[Slice]:
         survey = self.reader.log.survey(Position.of_chunk(epoch, 1), Position(epoch, FAR, 0))
@@ -107,7 +125,7 @@ class Reloader:
                 _warn_of_others(plan)
                 kept.append(name)
                 continue
-            empty_table(self.settings.server, self.metadata, plan.shape.table, own)
+            empty_table(self._session, self.metadata, plan.shape.table, own)
             if not own:
                 self.reader.tables.fresh.add(plan.schema.name)
         return kept

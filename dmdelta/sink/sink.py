@@ -192,9 +192,11 @@ class Sink:
             self.tables.close()
 
     def cut_off(self) -> None:
-        """After an end that takes too long: end the sessions that may hold locks on the target."""
+        """After an end that takes too long: end all sessions on the target, which may hold locks or change it later."""
         self.dispatcher.cut_off()
         self.flusher.cut_off()
+        self.tables.cut_off()
+        self.reloader.cut_off()
 
     def metrics(self) -> SinkMetrics:
         """The current counters."""

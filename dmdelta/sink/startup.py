@@ -1,6 +1,7 @@
 """Opens a sink: take over the target, read the state of an earlier run, start the workers."""
 
-from dataclasses import replace
+import secrets
+from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
@@ -58,73 +59,114 @@ def open_sink(
     Raises:
         TargetUnavailable: the target does not answer. SinkError: it refuses the connection or a statement.
     """
-    metadata = Metadata(settings.metadata, source.task, source.source_id, source.run)
+    # Not that of the process: a sink that an earlier attempt of it has left behind must not count as this one.
+    run = f"{source.run}-{secrets.token_hex(4)}"
+    metadata = Metadata(settings.metadata, source.task, source.source_id, run)
     stored = _take_over(metadata, settings)
-    checkpoint = stored.checkpoint
-    position = checkpoint.position if checkpoint else None
-    if checkpoint is not None and shards is None:
-        _assert_none_held(checkpoint)
-    safe = _safe_mode(stored, settings, landed)
-    proven = stored.proven
-    if not proven and position is not None and not safe.is_unknown(position, 0.0):
+    if shards is None:
+        _assert_none_held(stored)
+    start = _start(metadata, settings, stored, landed)
+    if shards is not None:  # before the threads start: it reads bronze, and may fail
+        shards.open(stored.checkpoint.tables if stored.checkpoint else (), start.position, start.held)
+    bronze, tables = BronzeLog(spark, source.bronze, source.source_id), Tables(settings.server, metadata)
+    reader = SliceReader(spark, bronze, tables, source, settings, ExecutedEvents())
+    sink = _assembled(start, reader, ad_hoc or ReloadFeed(), shards)
+    _start_threads(sink, metadata)
+    return sink
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """What a run begins with.
+
+    Attributes:
+        proven: the records list everything that was executed after the checkpoint.
+        held: the shards that wait, with the position of the statement.
+    """
+
+    metadata: Metadata
+    stored: Stored
+    safe: SafeMode
+    proven: bool
+    held: dict[TableName, Position]
+
+    @property
+    def position(self) -> Position | None:
+        return self.stored.checkpoint.position if self.stored.checkpoint else None
+
+
+def _start(metadata: Metadata, settings: SinkSettings, stored: Stored, landed: Position | None) -> _Start:
+    """Decide on safe mode from the state of the earlier run, and declare the records complete if they are."""
+    start = _Start(metadata, stored, _safe_mode(stored, settings, landed), stored.proven, _held(stored))
+    source_id, safe, position = metadata.source_id, start.safe, start.position
+    if not start.proven and position is not None and not safe.is_unknown(position, 0.0):
         with session(settings.server) as connection:
             metadata.mark_whole(connection)
-        proven = True
-    log.info("sink opened", source=source.source_id, position=str(position), recorded=len(stored.executed))
-    log.info("sink safe mode", source=source.source_id, why=safe.reason, until=str(safe.until), window_s=safe.window)
-    progress, tables = _progress(checkpoint, safe), Tables(settings.server)
-    dispatcher = _start_workers(metadata, settings)
-    flusher = Flusher(
-        settings.server,
-        metadata,
-        dispatcher.snapshots,
-        progress,
-        interval=settings.flush_interval,
-        failed=dispatcher.fail,
-        flushed=checkpoint,
-    )
-    log_of_source = BronzeLog(spark, source.bronze, source.source_id)
-    points, held = (checkpoint.ahead(), checkpoint.held()) if checkpoint else ({}, {})
-    if shards is not None:
-        shards.open(checkpoint.tables if checkpoint else (), position, held)
-    reader = SliceReader(spark, log_of_source, tables, source, settings=settings, executed=stored.executed)
-    ordered, feed = settings.server.foreign_key_checks, ad_hoc or ReloadFeed()
+        start = replace(start, proven=True)
+    log.info("sink opened", source=source_id, position=str(position), recorded=len(stored.executed))
+    log.info("sink safe mode", source=source_id, why=safe.reason, until=str(safe.until), window_s=safe.window)
+    return start
+
+
+def _assembled(start: _Start, reader: SliceReader, feed: ReloadFeed, shards: SinkShards | None) -> Sink:
+    """The sink with all its parts; its threads do not run yet.
+
+    Args:
+        reader: reads everything.
+    """
+    source, settings, tables, stored = reader.source, reader.settings, reader.tables, start.stored
+    progress, dispatcher = _progress(stored.checkpoint, start.safe), _dispatcher(start.metadata, settings)
+    ordered = settings.server.foreign_key_checks
     execution = SliceExecution(dispatcher, settings.compacts, ordered=ordered, merges=settings.multiple_rows)
-    unfiltered, done = replace(reader, executed=ExecutedEvents()), stored.reloaded
-    reloader = Reloader(settings, metadata, unfiltered, dispatcher, execution, progress, done=done)
-    statements = Statements(source, log_of_source, tables, progress, flusher)
-    statements.about_to = checkpoint.about_to[1] if checkpoint and checkpoint.about_to else None
-    caution = Caution(safe, ordered, tables.fresh)
-    sink = Sink(
+    reloader = Reloader(settings, start.metadata, reader, dispatcher, execution, progress, done=stored.reloaded)
+    statements = Statements(source, reader.log, tables, progress, _flusher(start, settings, dispatcher, progress))
+    points, about_to = {}, None
+    if stored.checkpoint is not None:
+        points, about_to = stored.checkpoint.ahead(), stored.checkpoint.about_to
+    statements.about_to = about_to[1] if about_to is not None else None
+    caution = Caution(start.safe, ordered, tables.fresh)
+    return Sink(
         source=source,
         settings=settings,
-        reader=replace(reader, points=points, held=held),
+        reader=replace(reader, executed=stored.executed, points=points, held=start.held),
         tables=tables,
         dispatcher=dispatcher,
         execution=execution,
-        flusher=flusher,
+        flusher=statements.flusher,
         progress=progress,
         purger=Purger(dispatcher.causality, dispatcher.snapshots, dispatcher.fail),
         executed=stored.executed,
         caution=caution,
         reloader=reloader,
         statements=statements,
-        shards=HeldShards(shards, statements, reloader, caution, feed, held),
-        proven=proven,
-        position=position,
+        shards=HeldShards(shards, statements, reloader, caution, feed, start.held),
+        proven=start.proven,
+        position=start.position,
         ahead=max(points.values(), default=None),
         ad_hoc=feed,
     )
-    sink.purger.start()
-    if not settings.synchronous:
-        flusher.start()
-    return sink
 
 
-def _assert_none_held(checkpoint: Checkpoint) -> None:
-    if held := sorted(".".join(name) for name in checkpoint.held()):
+def _flusher(start: _Start, settings: SinkSettings, dispatcher: Dispatcher, progress: Progress) -> Flusher:
+    return Flusher(
+        settings.server,
+        start.metadata,
+        dispatcher.snapshots,
+        progress,
+        interval=settings.flush_interval,
+        failed=dispatcher.fail,
+        flushed=start.stored.checkpoint,
+    )
+
+
+def _held(stored: Stored) -> dict[TableName, Position]:
+    return stored.checkpoint.held() if stored.checkpoint is not None else {}
+
+
+def _assert_none_held(stored: Stored) -> None:
+    if names := sorted(".".join(name) for name in _held(stored)):
         raise SinkError(
-            f"shards wait for others in the sink, and shard-mode is not set: {', '.join(held)}",
+            f"shards wait for others in the sink, and shard-mode is not set: {', '.join(names)}",
             hint="set shard-mode again, and remove it when dmdelta shard-ddl-lock list shows no lock",
         )
 
@@ -141,17 +183,20 @@ def _safe_mode(stored: Stored, settings: SinkSettings, landed: Position | None) 
     return plan_safe_mode(evidence, always=settings.safe_mode, duration=settings.safe_mode_duration)
 
 
-def _start_workers(metadata: Metadata, settings: SinkSettings) -> Dispatcher:
+def _dispatcher(metadata: Metadata, settings: SinkSettings) -> Dispatcher:
     snapshots: Snapshots[PushedPoint | None] = Snapshots(settings.workers, metadata.source_id)
-    dispatcher = Dispatcher([], Causality(settings.workers), snapshots, settings.batch)
-    depth = max(2, QUEUED_ROWS // settings.batch)
+    return Dispatcher([], Causality(settings.workers), snapshots, settings.batch)
+
+
+def _start_threads(sink: Sink, metadata: Metadata) -> None:
+    settings, dispatcher = sink.settings, sink.dispatcher
+    received, failed, depth = dispatcher.snapshots.receive, dispatcher.fail, max(2, QUEUED_ROWS // settings.batch)
     dispatcher.begin(
-        [
-            Worker(number, settings.server, metadata, snapshots.receive, dispatcher.fail, depth)
-            for number in range(settings.workers)
-        ]
+        [Worker(number, settings.server, metadata, received, failed, depth) for number in range(settings.workers)]
     )
-    return dispatcher
+    sink.purger.start()
+    if not settings.synchronous:
+        sink.flusher.start()
 
 
 def _progress(checkpoint: Checkpoint | None, safe: SafeMode) -> Progress:

@@ -26,11 +26,14 @@ from dmdelta.errors import ConfigError
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.lakehouse.session import query_session
 from dmdelta.logging import configure
+from dmdelta.quality.results import Scope
 from dmdelta.quality.suite import load_suites
 from tests.support.shop import TABLES
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTHING_NEW = "nothing is new, so nothing was written"
+SOURCES = {"shop-mysql": "shop", "shop-mariadb": "boutique"}
+"""The schema of each source."""
 
 
 @pytest.fixture(autouse=True)
@@ -127,12 +130,10 @@ def test_every_shipped_contract_fits_its_table(demo, spec, spark):
     lake, suites = Lakehouse(root=str(spec.parent / "lake")), load_suites(ROOT / "schemas")
     if not (spec.parent / "lake").exists():
         demo.run(load_spec(spec))
-    judged = [
-        one
-        for source in ("shop-mysql", "shop-mariadb")
-        for one in evaluate_tables(load_spec(spec), QualityRequest(source=source), lambda _: None)
-    ]
-    assert {one.subject.table for one in judged} == {(s, table) for s in ("shop", "boutique") for table in TABLES}
+    judged = evaluate_tables(load_spec(spec), QualityRequest(), lambda _: None)
+    every = [(one.subject.source, one.subject.table) for one in judged]
+    assert len(every) == len(set(every))
+    assert set(every) == {(source, (schema, table)) for source, schema in SOURCES.items() for table in TABLES}
     for one in judged:
         contract = suites.of(one.subject.table).contract
         columns = spark.table(lake.silver(*one.subject.table)).columns
@@ -150,6 +151,39 @@ def test_every_shipped_contract_fits_its_table(demo, spec, spark):
         ((database, "orders"), f"foreign key (customer_id) references {database}.customers (id)"): ({"id": "9103"},)
         for database in ("shop", "boutique")
     }
+
+
+def test_an_evaluation_covers_the_sources_that_have_the_tables(demo, spec, spark):
+    """With the range of each; a place in one source's log needs its name."""
+    if not (spec.parent / "lake").exists():
+        demo.run(load_spec(spec))
+
+    def evaluated(**request):
+        told = []
+        found = evaluate_tables(load_spec(spec), QualityRequest(**request), told.append)
+        assert told == found
+        return [(one.subject.source, ".".join(one.subject.table), one.subject.scope) for one in found]
+
+    customers = [(source, f"{schema}.customers") for source, schema in SOURCES.items()]
+    assert evaluated(table="*.customers", last=1, images=True) == [(*one, Scope.IMAGES) for one in customers]
+    assert evaluated(table="boutique.customers") == [("shop-mariadb", "boutique.customers", Scope.TABLE)]
+    with pytest.raises(ConfigError, match="bronze has no table nothing"):
+        evaluated(table="nothing.here")
+    with pytest.raises(ConfigError, match="place in the log of one source") as caught:
+        evaluated(table="*.customers", begin="binlog.000002:4")
+    assert "--source" in (caught.value.hint or "")
+
+
+@pytest.mark.long
+def test_a_range_of_all_time_is_rebuilt_for_each_source(demo, spec, spark):
+    """As the Databricks job `replay_quality` does. MariaDB's GTIDs look like a date, and a date is a time nevertheless."""
+    if not (spec.parent / "lake").exists():
+        demo.run(load_spec(spec))
+    for begin, end in (("2000-01-01T00:00:00Z", "2100-01-01T00:00:00Z"), ("2000-01-01", "2100-01-01")):
+        request = QualityRequest(table="*.customers", begin=begin, end=end, replay=True)
+        found = evaluate_tables(load_spec(spec), request, lambda _: None)
+        assert [(one.subject.source, one.subject.scope) for one in found] == [(one, Scope.REPLAY) for one in SOURCES]
+        assert all(one.subject.begin is not None and one.results for one in found)
 
 
 @pytest.fixture(scope="module")

@@ -46,9 +46,13 @@ class Run:
     def __init__(self, server, **settings):
         self.server, self.database = server, server.fresh_database("flush")
         server.execute("CREATE TABLE t (id INT PRIMARY KEY)", database=self.database)
-        settings = SinkSettings(target_of(server), f"dm_{self.database}", workers=3, batch=10, **settings)
+        self.settings = SinkSettings(target_of(server), f"dm_{self.database}", workers=3, batch=10, **settings)
+        self.open()
+
+    def open(self):
+        """Open the sink, again after its end: as a process does that retries."""
         source = SourceContext(Lakehouse(root="none"), "t", "s1", "run", "mysql", NO_RULES)
-        self.sink = sink = open_sink(None, source, settings)
+        self.sink = sink = open_sink(None, source, self.settings)
         self.plan = self.plan_of("t")
         sink.reader = SimpleNamespace(
             read=lambda part: [[Inserts(self.plan, None, offsets=range(part.begin.offset, part.end.offset))]],
@@ -146,3 +150,18 @@ def test_a_key_that_only_the_target_lacks_is_logged(opened):
         "table": f"`{run.database}`.`bare`",
         "fix": "ALTER TABLE … ADD PRIMARY KEY in the target, as the source has",
     }
+
+
+def test_a_sink_that_is_opened_again_in_the_same_process(opened):
+    """The first one left records behind, and no checkpoint: the second one's transactions are not taken for them."""
+    run = opened(synchronous=False, flush_interval=NEVER)
+    run.apply(100, 300)
+    wait_until(lambda: run.count() == 200, 60)
+    run.sink.cut_off()
+    assert not run.sink.end(orderly=False)
+    assert run.stored() is None
+    run.open()
+    run.apply(300, 500)
+    wait_until(lambda: run.count() == 400, 60)
+    records = f"SELECT count(DISTINCT run) FROM {run.settings.metadata}.t_sink_executed WHERE worker >= 0"
+    assert run.server.query(records) == ((2,),)

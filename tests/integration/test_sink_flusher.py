@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from dmdelta.errors import Fenced
+from dmdelta.errors import TargetUnavailable
 from dmdelta.failpoint import CrashPoint
 from dmdelta.model.position import Position
 from dmdelta.sink.execute.barriers import Snapshots
@@ -50,7 +50,7 @@ def test_the_last_write_of_a_position_is_kept(mysql80, metadata):
 
 
 def test_a_write_that_hangs_leaves_no_lock(mysql80, metadata, monkeypatch):
-    """The end of its session lets the next run take over; released, it does not write over that run's checkpoint."""
+    """The end of its session lets the next run take over; released, it neither connects again nor writes."""
     server, at = target_of(mysql80), Position(1, "binlog.000001", 100)
     hang = Hang(CrashPoint.SINK_MID_FLUSH)
     monkeypatch.setattr("dmdelta.sink.execute.flusher.reach", hang)
@@ -63,6 +63,8 @@ def test_a_write_that_hangs_leaves_no_lock(mysql80, metadata, monkeypatch):
             replace(metadata, run="next").take_over(connection, 1)
             assert metadata.points.read(connection) is None
         hang.released.set()
-        with pytest.raises(Fenced):
+        with pytest.raises(TargetUnavailable):
             writing.result(60)
+    with session(server) as connection:
+        assert metadata.points.read(connection) is None
     flusher.end()

@@ -9,6 +9,7 @@ from dmdelta.sink.change import Act, Change, Shape
 from dmdelta.sink.execute.merger import Style
 from dmdelta.sink.execute.transaction import ChangeWork
 from dmdelta.sink.execute.worker import Batch
+from dmdelta.sink.read.literals import NAMELESS
 from tests.integration.test_sink_retries import Bench, place
 
 TABLE = (
@@ -31,13 +32,26 @@ def bench(request):
     assert made.dispatcher.end(10.0)
 
 
-def inserted(bench, *rows):
+def inserted(bench, *rows, table="narrow", columns=("v", "n")):
     """Changes that insert rows, as Spark computes them."""
-    shape = Shape(f"{bench.database}.narrow", "(id,v,n)", "v=VALUES(v), n=VALUES(n)", "id")
+    assigned = ", ".join(f"{column}=VALUES({column})" for column in columns)
+    shape = Shape(f"{bench.database}.{table}", f"(id,{','.join(columns)})", assigned, "id")
     return [
         (shape, Change(Act.INSERT, str(key), None, f"({key},{rest})", None, (f"{key}.n",), ((100 + key, 0),)))
         for key, rest in rows
     ]
+
+
+def failure(bench, work, style):
+    """Why a worker does not execute a batch."""
+    bench.worker.queue.put(Batch(1, 1, work, style, 100, 300, place))
+    end = time.monotonic() + 30
+    while not bench.failures:
+        assert time.monotonic() < end, "the worker does not say so"
+        time.sleep(0.02)
+    (error,) = bench.failures
+    assert isinstance(error, SinkError)
+    return error
 
 
 @pytest.mark.parametrize(
@@ -56,13 +70,7 @@ def test_a_refused_row(bench, row, ahead, refused, hint):
     """One of three rows of a transaction: none is written, and the error is about the first refused row."""
     bench.server.execute(*ahead, database=bench.database)
     work = ChangeWork(inserted(bench, (5, "'a',1"), row, (9, "'c',3")))
-    bench.worker.queue.put(Batch(1, 1, work, Style(), 100, 300, place))
-    end = time.monotonic() + 30
-    while not bench.failures:
-        assert time.monotonic() < end, "the worker does not say so"
-        time.sleep(0.02)
-    (error,) = bench.failures
-    assert isinstance(error, SinkError)
+    error = failure(bench, work, Style())
     assert error.message.startswith(f"{bench.database}.narrow refuses: ")
     assert (error.context["position"], error.context["row"]) == (str(place(100 + refused)), 0)
     assert [value for value in ("'b'", "'four'", "300") if value in str(error)] == []
@@ -70,3 +78,19 @@ def test_a_refused_row(bench, row, ahead, refused, hint):
     assert bench.recorded() == 0
     if "DROP TABLE narrow" not in ahead:
         assert bench.server.query("SELECT id FROM narrow WHERE id > 1", bench.database) == ()
+
+
+@pytest.mark.parametrize("multiple_rows", [True, False])
+def test_a_refused_row_after_an_enum_without_a_name(bench, multiple_rows):
+    """The ENUM's value of index 0 is valid, although a strict server refuses it: the error is about the row after it."""
+    bench.server.execute(
+        "CREATE TABLE named (id INT PRIMARY KEY, e ENUM('a', 'b'), v VARCHAR(3))", database=bench.database
+    )
+    rows = ((5, f"{NAMELESS},'a'"), (7, "'b','four'"), (9, f"{NAMELESS},'c'"))
+    work = ChangeWork(inserted(bench, *rows, table="named", columns=("e", "v")))
+    error = failure(bench, work, Style(multiple_rows=multiple_rows))
+    assert error.message.startswith(f"{bench.database}.named refuses: ")
+    assert (error.context["position"], error.context["row"]) == (str(place(107)), 0)
+    assert "widen the target's column" in error.hint
+    assert bench.recorded() == 0
+    assert bench.server.query("SELECT id FROM named", bench.database) == ()

@@ -1,15 +1,21 @@
 """The sink's tables on real servers: columns that a route extracts, columns of a reload, rows that a reload replaces."""
 
+from concurrent.futures import ThreadPoolExecutor
+
+import pymysql
 import pytest
 
-from dmdelta.errors import Fenced, SinkError
+from dmdelta.errors import Fenced, SinkError, TargetUnavailable
 from dmdelta.model.schema import Column, TableSchema
 from dmdelta.rules import Route
 from dmdelta.sink.target import emptying
+from dmdelta.sink.target import tables as statements
 from dmdelta.sink.target.connection import session
 from dmdelta.sink.target.emptying import empty_table
 from dmdelta.sink.target.metadata import Metadata
 from dmdelta.sink.target.tables import Tables
+from dmdelta.sink.target.target_session import TargetSession
+from tests.support.sharding import wait_until
 from tests.support.sinking import target_of
 
 SHARD = TableSchema("d", "t_1", (Column("id", "int"), Column("name", "varchar", length=80, charset="utf8mb4")), ("id",))
@@ -25,6 +31,15 @@ def database(target):
     name = target.fresh_database("tables")
     target.execute("CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, name VARCHAR(20), UNIQUE (name))", database=name)
     return name
+
+
+def owner(server, database, run):
+    """The tables of a sink that takes over."""
+    metadata = Metadata(f"dm_{database}", "task", "s1", run)
+    with session(server) as connection:
+        metadata.create(connection)
+        metadata.take_over(connection, 1)
+    return metadata
 
 
 def plan(target, database, **options):
@@ -80,15 +95,11 @@ def test_rows_are_deleted_in_transactions(target, database, own, left, monkeypat
         database=database,
     )
     server, table = target_of(target), f"`{database}`.`t`"
-    older, newer = (Metadata(f"dm_{database}", "task", "s1", run) for run in ("older", "newer"))
-    for metadata in (older, newer):
-        with session(server) as connection:
-            metadata.create(connection)
-            metadata.take_over(connection, 1)
+    older, newer = owner(server, database, "older"), owner(server, database, "newer")
     with pytest.raises(Fenced):
-        empty_table(server, older, table, own)
+        empty_table(TargetSession(server), older, table, own)
     assert target.query("SELECT count(*) FROM t", database) == ((10,),)
-    empty_table(server, newer, table, own)
+    empty_table(TargetSession(server), newer, table, own)
     assert target.query("SELECT count(*) FROM t", database) == ((left,),)
     assert target.query("SELECT count(*) FROM child", database) == ((1,),)
 
@@ -104,3 +115,80 @@ def test_the_target_records_what_it_was_reloaded_from(target, database):
         metadata.mark_reloaded(connection, {("d", "t"): -2})
     with session(server) as connection:
         assert metadata.read(connection).reloaded == {("d", "t"): -2, ("d", "u"): -1}
+
+
+@pytest.mark.parametrize("taken_over", [True, False])
+def test_a_statement_whose_answer_is_lost(target, database, monkeypatch, taken_over):
+    """The sink that owns the target repeats it; another one would delete rows that its successor has written."""
+    server, original, lost = target_of(target), statements.execute, []
+    tables = Tables(server, owner(server, database, "older"))
+    target.execute("INSERT INTO t VALUES (1, 'a')", database=database)
+
+    def lose(connection, sql):
+        original(connection, sql)
+        if not lost:
+            lost.append(sql)
+            if taken_over:
+                owner(server, database, "newer")
+            target.execute("INSERT INTO t VALUES (2, 'b')", database=database)
+            raise pymysql.err.OperationalError(2013, "Lost connection to MySQL server during query")
+
+    monkeypatch.setattr(statements, "execute", lose)
+    truncate = f"TRUNCATE TABLE `{database}`.`t`"
+    try:
+        if taken_over:
+            with pytest.raises(Fenced):
+                tables.change(truncate, in_doubt=False)
+        else:
+            tables.change(truncate, in_doubt=False)
+    finally:
+        tables.close()
+    assert target.query("SELECT id FROM t", database) == (((2,),) if taken_over else ())
+
+
+@pytest.mark.parametrize("server_name", ["mysql80_too", pytest.param("mariadb", marks=pytest.mark.long)])
+def test_a_statement_that_hangs_is_cut_off(request, server_name):
+    """A table is in use: the sink's thread ends, and its successor's rows stay when the table is free again."""
+    target = request.getfixturevalue(server_name)
+    server, name = target_of(target), target.fresh_database("hanging")
+    target.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)", database=name)
+    older, truncate = Tables(server, owner(server, name, "older")), f"TRUNCATE TABLE `{name}`.`t`"
+    waiting = (
+        f"SELECT count(*) FROM information_schema.processlist WHERE info = '{truncate}' AND state LIKE '%metadata%'"
+    )
+    with target.connect(database=name, autocommit=False) as other, other.cursor() as cursor:
+        cursor.execute("SELECT * FROM t")
+        with ThreadPoolExecutor(1) as pool:
+            changing = pool.submit(older.change, truncate, in_doubt=False)
+            wait_until(lambda: target.query(waiting)[0][0] == 1, 30)
+            older.cut_off()
+            with pytest.raises(TargetUnavailable):
+                changing.result(30)
+        newer = Tables(server, owner(server, name, "newer"))
+        other.rollback()
+    newer.change(truncate, in_doubt=True)
+    newer.close()
+    target.execute("INSERT INTO t VALUES (2)", database=name)
+    with pytest.raises(TargetUnavailable):
+        older.change(truncate, in_doubt=True)
+    assert target.query("SELECT id FROM t", name) == ((2,),)
+
+
+@pytest.mark.parametrize(
+    "change", ["ADD UNIQUE u (called)", "MODIFY called VARCHAR(3)", "MODIFY called INT", "MODIFY called DATETIME"]
+)
+def test_an_error_about_a_statement_shows_no_values(target, database, change):
+    """The rows of the table do not allow it: the server quotes one of their values, the sink's error does not."""
+    target.execute(
+        "CREATE TABLE people (id INT PRIMARY KEY, called VARCHAR(80))",
+        "INSERT INTO people VALUES (1, 'alice@example.com'), (2, 'alice@example.com')",
+        database=database,
+    )
+    tables = Tables(target_of(target))
+    try:
+        with pytest.raises(SinkError) as caught:
+            tables.change(f"ALTER TABLE `{database}`.`people` {change}", in_doubt=False)
+    finally:
+        tables.close()
+    assert "alice" not in str(caught.value)
+    assert change in caught.value.message

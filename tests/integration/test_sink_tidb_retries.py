@@ -70,7 +70,7 @@ def interrupt(bench, happens):
 
 
 def tried_again(caplog):
-    return [one.context["code"] for one in caplog.records if one.getMessage() == "transaction failed, retrying"]
+    return [one.context["code"] for one in caplog.records if one.getMessage() == "attempt failed, retrying"]
 
 
 def test_a_write_conflict(bench, setting, caplog):

@@ -63,7 +63,7 @@ class Ending:
     def _write_boundary(self, point: PushedPoint) -> None:
         checkpoint = self.progress.checkpoint(point, STOP)
         assert checkpoint is not None, "a boundary is a transaction's end"
-        self.flusher.write_last(checkpoint, attempts=self.flusher.retry.attempts)
+        self.flusher.write_last(checkpoint)
 
     def _write_exit_point(self, *, orderly: bool) -> None:
         """Write what was executed and up to where more may have been; after an error only if the target allows it."""

@@ -4,22 +4,16 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
-
-import pymysql
 
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.logging import get_logger
-from dmdelta.model.retry import Retry
 from dmdelta.sink.execute.barriers import Ready, Snapshots
 from dmdelta.sink.execute.progress import Progress
 from dmdelta.sink.metrics import FlushCounts
 from dmdelta.sink.plan.checkpoint import Checkpoint, PushedPoint
-from dmdelta.sink.target.connection import TARGET_RETRY, TargetServer, connect, is_retryable, shut_down, translated
+from dmdelta.sink.target.connection import TargetServer
 from dmdelta.sink.target.metadata import FLUSHER, Metadata
-
-if TYPE_CHECKING:
-    from pymysql.connections import Connection
+from dmdelta.sink.target.target_session import TargetSession
 
 log = get_logger(__name__)
 
@@ -39,13 +33,15 @@ class Flusher:
     progress: Progress
     interval: float
     failed: Callable[[BaseException], None]
-    retry: Retry = TARGET_RETRY
     counts: FlushCounts = field(default_factory=FlushCounts)
     flushed: Checkpoint | None = None
-    _connection: "Connection[Any] | None" = None
+    _session: TargetSession = field(init=False)
     _ending: threading.Event = field(default_factory=threading.Event)
     _writing: threading.Lock = field(default_factory=threading.Lock)
     _thread: threading.Thread | None = None
+
+    def __post_init__(self) -> None:
+        self._session = TargetSession(self.server)
 
     def start(self) -> None:
         """Start flushing in the background."""
@@ -54,15 +50,20 @@ class Flusher:
 
     def end(self) -> None:
         """Stop the background thread and close the connection."""
-        self._ending.set()
+        self._begin_end()
         if self._thread is not None:
             self._thread.join()
         with self._writing:
-            self._disconnect()
+            self._session.close()
 
     def cut_off(self) -> None:
-        """End the session of a write that does not end: the target rolls it back."""
-        shut_down(self._connection)
+        """End the session of a write that does not end: the target rolls it back, and nothing more is written."""
+        self._session.cut_off()
+
+    def _begin_end(self) -> None:
+        """Write nothing more in the background; a write in progress is not repeated."""
+        self._ending.set()
+        self._session.stopping.set()
 
     def flush_ready(self) -> None:
         """Write the newest ready snapshot, if it is newer than the last checkpoint.
@@ -111,16 +112,22 @@ class Flusher:
         with self._writing:
             self._write(checkpoint)
 
-    def write_last(self, checkpoint: Checkpoint, *, attempts: int) -> None:
-        """Write the last checkpoint of a run: no other follows. Raises as `flush_ready`."""
-        self._ending.set()
+    def write_last(self, checkpoint: Checkpoint, *, attempts: int | None = None) -> None:
+        """Write the last checkpoint of a run: no other follows. Raises as `flush_ready`.
+
+        Args:
+            attempts: None: as many as usual.
+        """
+        self._begin_end()
         with self._writing:
-            self.retry = replace(self.retry, attempts=attempts)
+            self._session.stopping.clear()
+            if attempts is not None:
+                self._session.retry = replace(self._session.retry, attempts=attempts)
             self._write(checkpoint)
 
     def _write(self, checkpoint: Checkpoint) -> None:
         began = time.monotonic()
-        dropped = self._with_retries(lambda: self._transaction(checkpoint))
+        dropped = self._session.attempt(lambda _: self._transaction(checkpoint))
         self.flushed = checkpoint
         self.counts.flushes += 1
         self.counts.dropped_records += dropped
@@ -138,45 +145,22 @@ class Flusher:
     def mark_whole(self) -> None:
         """Declare that the records are complete from now on. Raises as `flush_ready`."""
         with self._writing:
-            self._with_retries(self._mark)
+            self._session.attempt(lambda _: self._mark())
 
-    def _with_retries(self, act: Callable[[], int]) -> int:
-        failures = 0
-        while True:
-            try:
-                return act()
-            except (pymysql.err.MySQLError, OSError) as error:
-                self._disconnect()
-                failures += 1
-                if not is_retryable(error) or failures >= self.retry.attempts:
-                    raise translated(error, str(self.server)) from error
-                time.sleep(self.retry.delay(failures))
-
-    def _mark(self) -> int:
-        connection = self._open()
+    def _mark(self) -> None:
+        connection = self._session.connection()
         self.metadata.fence(connection, FLUSHER)
         self.metadata.mark_whole(connection)
         connection.commit()
-        return 0
 
     def _transaction(self, checkpoint: Checkpoint) -> int:
         reach(CrashPoint.SINK_BEFORE_FLUSH)
-        connection = self._open()
+        connection = self._session.connection()
         self.metadata.flush(connection, checkpoint)
         reach(CrashPoint.SINK_MID_FLUSH)
         dropped = self.metadata.drop_passed(connection, checkpoint.position)
         connection.commit()
         return dropped
-
-    def _open(self) -> "Connection[Any]":
-        if self._connection is None:
-            self._connection = connect(self.server, autocommit=False)
-        return self._connection
-
-    def _disconnect(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
 
     def _run(self) -> None:
         try:

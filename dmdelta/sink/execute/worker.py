@@ -9,32 +9,31 @@ from typing import TYPE_CHECKING, Any
 
 import pymysql
 
-from dmdelta.errors import DmdeltaError, TargetUnavailable
+from dmdelta.errors import SinkError, TargetUnavailable
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.model.retry import Retry
 from dmdelta.sink.execute.merger import Style
-from dmdelta.sink.execute.transaction import BatchWork
+from dmdelta.sink.execute.transaction import BatchWork, Single
 from dmdelta.sink.metrics import WorkerCounts
 from dmdelta.sink.read.literals import NAMELESS
 from dmdelta.sink.target.connection import (
     TARGET_RETRY,
     TargetServer,
-    connect,
     execute,
     execute_under_protest,
     is_retryable,
-    shut_down,
     translated,
 )
 from dmdelta.sink.target.metadata import Encoded, Metadata
+from dmdelta.sink.target.target_session import TargetSession
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
 
 log = get_logger(__name__)
-PyMySQLFailure = (pymysql.err.MySQLError, OSError)
+_DRIVER_ERRORS = (pymysql.err.MySQLError, OSError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +87,14 @@ class Worker:
     counts: WorkerCounts = field(default_factory=WorkerCounts)
     stopping: threading.Event = field(default_factory=threading.Event)
     queue: "queue.Queue[Message]" = field(init=False)
-    _connection: "Connection[Any] | None" = None
+    _session: TargetSession = field(init=False)
     broken: bool = False
     unexecuted: set[str] = field(default_factory=set)
     _thread: threading.Thread | None = None
 
     def __post_init__(self) -> None:
         self.queue = queue.Queue(self.depth)
+        self._session = TargetSession(self.server, retry=self.retry, stopping=self.stopping)
 
     def start(self) -> None:
         self._thread = threading.Thread(target=self._run, name=f"sink-{self.number}", daemon=True)
@@ -127,7 +127,7 @@ class Worker:
 
     def cut_off(self) -> None:
         """End the session of a thread that does not end: the target rolls back its transaction."""
-        shut_down(self._connection)
+        self._session.cut_off()
 
     def _run(self) -> None:
         try:
@@ -139,8 +139,7 @@ class Worker:
                 else:
                     self._attempt(message)
         finally:
-            if self._connection is not None:
-                self._connection.close()
+            self._session.close()
 
     def _attempt(self, batch: Batch) -> None:
         try:
@@ -152,51 +151,26 @@ class Worker:
 
     def _execute(self, batch: Batch) -> None:
         """Execute a batch; retry after transient errors."""
-        failures = 0
-        while True:
-            try:
-                if failures == 0 or not self._was_committed(batch):
-                    self._transaction(batch)
-                break
-            except PyMySQLFailure as error:
-                failures += 1
-                if not is_retryable(error):
-                    raise self._explained(error, batch) from error
-                if failures >= self.retry.attempts or self.stopping.is_set():
-                    raise translated(error, str(self.server), quotes_rows=True) from error
-                self._back_off(error, failures)
-            except TargetUnavailable:
-                failures += 1
-                if failures >= self.retry.attempts or self.stopping.is_set():
-                    raise
-                self._disconnect()  # or an open transaction would see its own record, as if it were committed
-                self.stopping.wait(self.retry.delay(failures))
+        try:
+            self._session.attempt(lambda failures: self._once(batch, failures), quotes_rows=True)
+        except TargetUnavailable:
+            raise
+        except SinkError as error:
+            raise self._explained(error, batch) from error
         self.counts.transactions += 1
         self.counts.rows += len(batch.work)
 
-    def _back_off(self, error: BaseException, failures: int) -> None:
-        self.counts.retries += 1
-        delay = self.retry.delay(failures)
-        log.warning("transaction failed, retrying", worker=self.number, code=_code(error), in_s=round(delay, 2))
-        self._disconnect()
-        self.stopping.wait(delay)
-
-    def _disconnect(self) -> None:
-        if self._connection is not None:
-            try:
-                self._connection.close()
-            except PyMySQLFailure:
-                log.debug("connection was already closed", worker=self.number)
-            self._connection = None
-
-    def _open(self) -> "Connection[Any]":
-        if self._connection is None:
-            self._connection = connect(self.server, autocommit=False)
-        return self._connection
+    def _once(self, batch: Batch, failures: int) -> None:
+        self.counts.retries += bool(failures)
+        if not failures or not self._was_committed(batch):
+            self._transaction(batch)
 
     def _was_committed(self, batch: Batch) -> bool:
-        """Whether a transaction with an unknown outcome was committed; waits for one that is still running."""
-        connection = self._open()
+        """Whether a transaction with an unknown outcome was committed; waits for one that is still running.
+
+        On another connection than the failed one, whose open transaction would see its own record.
+        """
+        connection = self._session.connection()
         self.metadata.fence(connection, self.number)
         committed = self.metadata.is_recorded(connection, self.number, batch.ordinal)
         connection.rollback()
@@ -204,7 +178,7 @@ class Worker:
 
     def _transaction(self, batch: Batch) -> None:
         reach(CrashPoint.SINK_BEFORE_TRANSACTION)
-        connection = self._open()
+        connection = self._session.connection()
         self.metadata.fence(connection, self.number)
         for number, statement in enumerate(batch.work.statements(batch.style)):
             if number:
@@ -218,22 +192,36 @@ class Worker:
         connection.commit()
         reach(CrashPoint.SINK_AFTER_COMMIT)
 
-    def _explained(self, error: BaseException, batch: Batch) -> DmdeltaError:
+    def _explained(self, error: SinkError, batch: Batch) -> SinkError:
         """The error with its row, found by executing the changes one by one, without committing."""
         try:
-            connection = self._open()
-            connection.rollback()
+            connection = self._session.connection()  # another one: the failed one may not be in strict mode
             for one in batch.work.singly(batch.style):
-                try:
-                    execute(connection, one.statement)
-                except PyMySQLFailure as single:
-                    at = batch.place(one.seq)
-                    return translated(single, one.table, quotes_rows=True, position=str(at), row=one.row)
-        except PyMySQLFailure:
+                refused = _refusal(connection, one)
+                if refused is not None:
+                    return _placed(refused, position=str(batch.place(one.seq)), row=one.row)
+        except (*_DRIVER_ERRORS, SinkError):
             log.debug("the failing row could not be determined", worker=self.number)
         finally:
-            self._disconnect()
-        return translated(error, str(self.server), quotes_rows=True, position=str(batch.place(batch.first)))
+            self._session.close()
+        return _placed(error, position=str(batch.place(batch.first)))
+
+
+def _refusal(connection: "Connection[Any]", one: Single) -> SinkError | None:
+    """Why the target refuses a statement; None: it has executed it. Raises transient errors of the driver."""
+    try:
+        execute_written(connection, one.statement)
+    except SinkError as error:
+        return error
+    except _DRIVER_ERRORS as error:
+        if is_retryable(error):
+            raise
+        return translated(error, one.table, quotes_rows=True)
+    return None
+
+
+def _placed(error: SinkError, **place: Any) -> SinkError:
+    return SinkError(error.message, hint=error.hint, **{**error.context, **place})
 
 
 def execute_written(connection: "Connection[Any]", statement: str) -> None:
@@ -243,7 +231,3 @@ def execute_written(connection: "Connection[Any]", statement: str) -> None:
         execute_under_protest(connection, statement, protests)
     else:
         execute(connection, statement)
-
-
-def _code(error: BaseException) -> object:
-    return error.args[0] if error.args else type(error).__name__

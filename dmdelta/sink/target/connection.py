@@ -43,7 +43,12 @@ _NOT_HELD = (
 _NOT_ALLOWED = 1227
 _NAMES_ONLY = frozenset({1044, 1048, 1054, 1142, 1146, 1364, 3819, 4025})
 """Errors whose messages quote only names."""
+_QUOTING = frozenset(
+    {1062, 1264, 1265, 1292, 1300, 1366, 1406, 1411, 1525, 1526, 1557, 1569, 1586, 1690, 1761, 1762, 1977, 3140, 3854}
+)
+"""Errors that may quote values of rows, also of a statement that has none, such as ADD UNIQUE or MODIFY."""
 _NAME_BEHIND = re.compile(r" for (?:column|key) (?!.* for (?:column|key) )", re.DOTALL)
+_VALUE_BEHIND = re.compile(r"(?<=value is )'.*", re.DOTALL)
 _VALUES = re.compile(r"(?:key=|(?<= for value )|['\"{]).*", re.DOTALL)
 _HINTS = {
     **dict.fromkeys((1064, 1115, 1235, 1273, 1846, 3106, 8200), _BY_HAND),
@@ -125,7 +130,8 @@ def shut_down(connection: "Connection[Any] | None") -> None:
     used = wire._sock if wire is not None else None  # noqa: SLF001 - `close` would send a command between the thread's
     if used is not None:
         with suppress(OSError):
-            used.shutdown(socket.SHUT_RDWR)
+            # Not SSLSocket's own: it drops TLS first, and the thread could send its next bytes in plain text.
+            socket.socket.shutdown(used, socket.SHUT_RDWR)
 
 
 def _value(value: int | str) -> str:
@@ -197,7 +203,9 @@ def _list_every_warning(connection: "Connection[Any]") -> None:
 def without_values(message: str) -> str:
     """A server's message without what it quotes before the name of a column or a key: `Duplicate entry '…' for key
     'PRIMARY'`. Without quotes are the value that no partition holds and TiDB's keys: `key={tableID=1, handle=7}`.
+    TiDB also quotes a value behind the name: `Data truncated for column 'c', value is '…'`.
     """
+    message = _VALUE_BEHIND.sub("…", message)
     behind = _NAME_BEHIND.search(message)
     end = behind.start() if behind is not None else len(message)
     return _VALUES.sub("…", message[:end]) + message[end:]
@@ -234,12 +242,13 @@ def translated(error: BaseException, what: str, *, quotes_rows: bool = False, **
 
     Args:
         what: where it happened.
-        quotes_rows: the server may quote values of a row, which must not reach a log.
+        quotes_rows: the statement has values of rows, which must not reach a log: whatever the server quotes is left
+            out, unless it is certainly a name. Otherwise, only what `_QUOTING` may quote of rows.
         context: facts such as the position.
     """
     code = code_of(error)
     message = str(error.args[1]) if len(error.args) > 1 else str(error)
-    if quotes_rows and code not in _NAMES_ONLY:
+    if code in _QUOTING | _TIDB or (quotes_rows and code not in _NAMES_ONLY):
         message = without_values(message)
     trouble = tls_trouble(error)
     if trouble is not None:

@@ -1,8 +1,8 @@
 """The target's tables: read when first needed, created if missing, reread after DDL."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pymysql
 
@@ -18,13 +18,17 @@ from dmdelta.sink.plan.ddl import ALREADY, IN_DOUBT, STRANGE
 from dmdelta.sink.plan.sql import quoted
 from dmdelta.sink.plan.table_mapping import TablePlan, plan_table
 from dmdelta.sink.plan.target_table import PRIMARY, TargetTable, read_cascades, read_collations, read_target
-from dmdelta.sink.target.connection import TargetServer, ask, code_of, connect, execute, is_retryable, translated
+from dmdelta.sink.target.connection import TARGET_RETRY, TargetServer, ask, code_of, execute
+from dmdelta.sink.target.metadata import FLUSHER, Metadata
+from dmdelta.sink.target.target_session import TargetSession
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
 
 log = get_logger(__name__)
-ATTEMPTS = 10
+Result = TypeVar("Result")
+RETRY = replace(TARGET_RETRY, attempts=10)
+"""About 30 s: a stop waits for the thread that executes statements."""
 _NULL_IN_KEY = 1171
 
 
@@ -33,16 +37,21 @@ class Tables:
     """Not thread-safe. Every method may raise SinkError: the target refuses a statement or does not answer.
 
     Attributes:
+        metadata: its owner row is checked before anything is repeated; None: no other sink can take over.
         fresh: tables that were empty when first read in this run: nothing was executed on them before.
     """
 
     server: TargetServer
+    metadata: Metadata | None = None
     fresh: set[TableName] = field(default_factory=set)
-    _connection: "Connection[Any] | None" = None
+    _session: TargetSession = field(init=False)
     _known: dict[TableName, TargetTable] = field(default_factory=dict)
     _plans: dict[tuple[TableName, int], TablePlan] = field(default_factory=dict)
     _cascades: dict[TableName, str] | None = None
     _collations: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        self._session = TargetSession(self.server, autocommit=True, retry=RETRY)
 
     def plan(
         self, source: TableName, version: int, schema: TableSchema, route: Route, *, reloaded: bool = False
@@ -94,22 +103,22 @@ class Tables:
         Args:
             in_doubt: it may have been executed before.
         """
-        tolerated = IN_DOUBT if in_doubt else ALREADY
-        for failures in range(1, ATTEMPTS + 1):
+
+        def act(failures: int) -> None:
+            connection = self._connection(failures)
             try:
-                execute(self._open(), sql)
-                break
-            except (pymysql.err.MySQLError, OSError) as error:
-                if code_of(error) == _NULL_IN_KEY and (plain := self._without_nulls(sql)) != sql:
-                    self.change(plain, in_doubt=in_doubt)
-                    return
-                if code_of(error) in tolerated:
-                    log.warning("statement already applied on the target", code=code_of(error))
-                    break
-                if not is_retryable(error) or failures == ATTEMPTS:
-                    raise translated(error, f"{self.server}, statement {sql[:200]!r},") from error
-                self.close()
-                in_doubt, tolerated = True, IN_DOUBT
+                execute(connection, sql)
+            except pymysql.err.MySQLError as error:
+                if code_of(error) not in (IN_DOUBT if in_doubt or failures else ALREADY):
+                    raise
+                log.warning("statement already applied on the target", code=code_of(error))
+
+        try:
+            self._session.attempt(act, f"{self.server}, statement {sql[:200]!r},")
+        except SinkError as error:
+            if error.context.get("code") != _NULL_IN_KEY or (plain := self._without_nulls(sql)) == sql:
+                raise
+            self.change(plain, in_doubt=in_doubt)
         self.forget()
 
     def make(self, sql: str, database: str, *, in_doubt: bool) -> None:
@@ -138,9 +147,12 @@ class Tables:
         self._cascades = None
 
     def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        """Close the connection; the next statement opens another one."""
+        self._session.close()
+
+    def cut_off(self) -> None:
+        """End the session of a statement that does not end; no other is executed. Another thread may call it."""
+        self._session.cut_off()
 
     def _without_nulls(self, sql: str) -> str:
         """An ALTER TABLE without NULL for TIMESTAMPs of the target's primary key."""
@@ -205,20 +217,21 @@ class Tables:
         return int(setting) == 2
 
     def _rows(self, sql: str, arguments: tuple[Any, ...] | None = None) -> list[tuple[Any, ...]]:
-        try:
-            return ask(self._open(), sql, arguments)
-        except (pymysql.err.MySQLError, OSError) as error:
-            self.close()
-            raise translated(error, str(self.server)) from error
+        return self._attempt(lambda connection: ask(connection, sql, arguments))
 
     def _execute(self, sql: str) -> None:
-        try:
-            execute(self._open(), sql)
-        except (pymysql.err.MySQLError, OSError) as error:
-            self.close()
-            raise translated(error, str(self.server)) from error
+        self._attempt(lambda connection: execute(connection, sql))
 
-    def _open(self) -> "Connection[Any]":
-        if self._connection is None:
-            self._connection = connect(self.server)
-        return self._connection
+    def _attempt(self, act: "Callable[[Connection[Any]], Result]") -> Result:
+        return self._session.attempt(lambda failures: act(self._connection(failures)))
+
+    def _connection(self, failures: int) -> "Connection[Any]":
+        """The open connection; after a failure the sink may no longer own the target.
+
+        Raises:
+            Fenced: another run has taken over.
+        """
+        connection = self._session.connection()
+        if failures and self.metadata is not None:
+            self.metadata.fence(connection, FLUSHER)
+        return connection

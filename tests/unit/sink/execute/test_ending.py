@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dmdelta.errors import SinkError, TargetUnavailable
+from dmdelta.errors import Fenced, TargetUnavailable
 from dmdelta.model.position import Position
 from dmdelta.sink.change import Act, Change, Shape
 from dmdelta.sink.execute import ending
@@ -19,7 +19,7 @@ from dmdelta.sink.execute.progress import Progress
 from dmdelta.sink.execute.worker import Worker
 from dmdelta.sink.plan.checkpoint import Checkpoint, PushedPoint
 
-REFUSED = SinkError("refused", hint="none")
+REFUSED = Fenced("refused", hint="none")
 
 
 def at(offset):

@@ -5,17 +5,21 @@ from types import SimpleNamespace
 
 import pytest
 
+from dmdelta.errors import Fenced, TargetUnavailable
 from dmdelta.model.position import Position
+from dmdelta.model.retry import Retry
 from dmdelta.sink.execute.barriers import Snapshots
 from dmdelta.sink.execute.causality import Causality
 from dmdelta.sink.execute.dispatcher import Dispatcher
 from dmdelta.sink.execute.flusher import Flusher
 from dmdelta.sink.execute.progress import Progress
 from dmdelta.sink.execute.purger import purge_executed
-from dmdelta.sink.plan.checkpoint import PushedPoint
+from dmdelta.sink.plan.checkpoint import Checkpoint, PushedPoint
+from dmdelta.sink.target.metadata import Metadata
 from tests.support.logged import logged
+from tests.unit.sink.fake_target import SERVER, SOON, FakeTarget, lost
 
-LONG, SOON, WAIT = 3600.0, 0.01, 30.0
+LONG, INTERVAL, WAIT = 3600.0, 0.01, 30.0
 
 
 def at(offset):
@@ -78,7 +82,7 @@ def test_the_interval_is_changed_at_run_time(opened):
     run.push(100)
     run.ready(1)
     assert not run.reached.wait(0.2)
-    run.flusher.interval = SOON
+    run.flusher.interval = INTERVAL
     assert run.reached.wait(WAIT)
     run.reached.clear()
     run.push(200)
@@ -89,7 +93,7 @@ def test_the_interval_is_changed_at_run_time(opened):
 
 def test_a_longer_interval_at_run_time(opened):
     """After the interval is lengthened, a ready snapshot is not written until the end."""
-    run = opened(SOON)
+    run = opened(INTERVAL)
     run.flusher.start()
     run.push(100)
     run.ready(1)
@@ -160,3 +164,100 @@ def test_the_log_of_causality_has_numbers_only(told):
         ("DEBUG", "causality reset", {"source": "s1", "snapshot": 2, "count": 1}),
     ]
     assert "secret" not in str(told)
+
+
+STOP = Checkpoint(at(100), at(100), reason="stop")
+
+
+@pytest.fixture
+def target(monkeypatch):
+    with FakeTarget(monkeypatch, lambda connection, sql: (("run",),) if "FOR UPDATE" in sql else ()) as made:
+        yield made
+
+
+@pytest.fixture
+def flusher(target):
+    """A flusher that writes to the target; it has nothing to write in the background."""
+    snapshots, metadata = Snapshots(1, "s1"), Metadata("dm_meta", "t", "s1", "run")
+    made = Flusher(SERVER, metadata, snapshots, Progress(), INTERVAL, lambda error: None)
+    made._session.retry = SOON
+    yield made
+    made.end()
+
+
+def test_a_checkpoint_while_the_target_restarts(target, flusher):
+    """Refused connections are no failure of the sink."""
+    refusals = [1, 1, 1]
+
+    def refuse():
+        if refusals:
+            refusals.pop()
+            raise TargetUnavailable("down", hint="none")
+
+    target.connecting = refuse
+    flusher.write(STOP)
+    assert (flusher.flushed, len(target.connections)) == (STOP, 1)
+
+
+def test_another_run_has_taken_over(target, flusher):
+    """The connection is closed: it does not keep the owner row locked."""
+    target.answer = lambda connection, sql: (("next",),)
+    with pytest.raises(Fenced):
+        flusher.write(STOP)
+    assert [connection.closed for connection in target.connections] == [True]
+
+
+def test_a_write_that_hangs_is_cut_off(target, flusher):
+    """It does not connect again, where it would lock the owner row once more; nor does the last checkpoint."""
+    hanging, errors = threading.Event(), []
+
+    def answer(connection, sql):
+        hanging.set()
+        connection.hang()
+
+    def write():
+        with pytest.raises(TargetUnavailable) as caught:
+            flusher.write(STOP)
+        errors.append(caught.value)
+
+    target.answer = answer
+    thread = threading.Thread(target=write)
+    thread.start()
+    assert hanging.wait(WAIT)
+    flusher.cut_off()
+    thread.join(WAIT)
+    assert len(errors) == 1
+    with pytest.raises(TargetUnavailable):
+        flusher.write_last(STOP)
+    assert len(target.connections) == 1
+
+
+def test_the_last_checkpoint_does_not_wait_for_the_background(target, flusher):
+    """A write that waits for its next attempt gives up; the last one has attempts of its own."""
+    flusher._session.retry, failed, failures = Retry(first=LONG, longest=LONG), threading.Event(), []
+    down = [True]
+
+    def answer(connection, sql):
+        if down:
+            failed.set()
+            lost()
+        return (("run",),) if "FOR UPDATE" in sql else ()
+
+    target.answer, flusher.failed = answer, failures.append
+    flusher.progress.raise_exit_point(at(100))
+    flusher.snapshots.push(1, PushedPoint(at(100), at(100)))
+    flusher.snapshots.receive(1, 0)
+    flusher.start()
+    assert failed.wait(WAIT)
+    down.clear()
+    flusher.write_last(STOP, attempts=3)
+    assert flusher.flushed == STOP
+    assert [type(error) for error in failures] == [TargetUnavailable]
+
+
+def test_the_last_checkpoint_is_repeated(target, flusher):
+    """As often as its caller says."""
+    target.answer = lambda *_: lost()
+    with pytest.raises(TargetUnavailable):
+        flusher.write_last(STOP, attempts=3)
+    assert len(target.connections) == 3

@@ -35,6 +35,17 @@ MESSAGES = [
         "Write conflict, txnStartTS=4, key={tableID=1, handle=SECRET} primary=SECRET",
         "Write conflict, txnStartTS=4, …",
     ),
+    (
+        1264,
+        "Out of range value for column 'c', the value is 'SECRET'",
+        "Out of range value for column 'c', the value is …",
+    ),
+    (
+        1265,
+        "Data truncated for column 'c', value is 'SECRET for key 'u'-1'",
+        "Data truncated for column 'c', value is …",
+    ),
+    (1265, "Data truncated for column 'c' at row 1", "Data truncated for column 'c' at row 1"),
     (1406, "Data too long for column 'c' at row 1", "Data too long for column 'c' at row 1"),
     (1364, "Field 'own' doesn't have a default value", "Field 'own' doesn't have a default value"),
     (
@@ -53,7 +64,23 @@ def test_a_refused_row(code, message, shown):
     assert "SECRET" not in str(error)
 
 
-def test_a_refused_statement():
-    """The server's message about a statement of the log is complete: it quotes no row."""
-    message = "You have an error in your SQL syntax; near 'INVISIBLE' at line 1"
-    assert message in translated(pymysql.err.ProgrammingError(1064, message), "t").message
+NAMED = [
+    (1060, "Duplicate column name 'c'"),
+    (1061, "Duplicate key name 'u'"),
+    (1064, "You have an error in your SQL syntax; near 'INVISIBLE' at line 1"),
+    (1067, "Invalid default value for 'c'"),
+    (1091, "Can't DROP 'u'; check that column/key exists"),
+    (1553, "Cannot drop index 'u': needed in a foreign key constraint"),
+]
+
+
+@pytest.mark.parametrize(("code", "message"), NAMED)
+def test_a_refused_statement(code, message):
+    """The server's message about a statement of the log is complete if it quotes names."""
+    assert message in translated(pymysql.err.ProgrammingError(code, message), "t").message
+
+
+@pytest.mark.parametrize(("code", "message", "shown"), [one for one in MESSAGES if one[0] not in (1064, 1452)])
+def test_a_statement_that_the_rows_do_not_allow(code, message, shown):
+    """ADD UNIQUE, MODIFY and the like: the statement has no value, but the server quotes one of a row."""
+    assert translated(pymysql.err.DataError(code, message), "t").message.endswith(f": {shown}")

@@ -1,0 +1,152 @@
+"""Statements on the target without a server: what is repeated after a failure, by whom, and what errors quote."""
+
+import threading
+
+import pymysql
+import pytest
+
+from dmdelta.errors import Fenced, SinkError, TargetUnavailable
+from dmdelta.sink.target import tables as module
+from dmdelta.sink.target.metadata import Metadata
+from dmdelta.sink.target.tables import Tables
+from tests.unit.sink.fake_target import SERVER, SOON, FakeTarget, lost
+
+WAIT = 30.0
+TRUNCATE = "TRUNCATE `d`.`t`"
+
+
+class Target(FakeTarget):
+    """A target that a sink owns.
+
+    Attributes:
+        owner: the run that owns it.
+        losing: how many answers to a statement are lost after it was executed.
+        refusal: what it refuses every statement with.
+    """
+
+    def __init__(self, monkeypatch):
+        super().__init__(monkeypatch, self.respond)
+        self.owner, self.losing, self.refusal, self.executed = "mine", 0, None, []
+
+    def respond(self, connection, sql):
+        if "FOR UPDATE" in sql:
+            return ((self.owner,),)
+        if self.refusal is not None:
+            raise self.refusal
+        self.executed.append(sql)
+        if self.losing:
+            self.losing -= 1
+            lost()
+        return ()
+
+
+@pytest.fixture
+def target(monkeypatch):
+    monkeypatch.setattr(module, "RETRY", SOON)
+    with Target(monkeypatch) as made:
+        yield made
+
+
+METADATA = Metadata("dm_meta", "t", "s1", "mine")
+
+
+def test_a_statement_whose_answer_is_lost_is_repeated_by_the_owner(target):
+    """The owner row is read on the new connection, before the statement."""
+    target.losing = 2
+    Tables(SERVER, METADATA).change(TRUNCATE, in_doubt=False)
+    assert target.executed == [TRUNCATE] * 3
+    first, *others = target.statements
+    assert first == [TRUNCATE]
+    assert [("FOR UPDATE" in check, statement) for check, statement in others] == [(True, TRUNCATE)] * 2
+
+
+def test_a_statement_is_not_repeated_after_a_takeover(target):
+    """The next sink has executed it, and rows after it: they would be lost."""
+    target.losing = 1
+    original = target.respond
+
+    def respond(connection, sql):
+        try:
+            return original(connection, sql)
+        finally:
+            target.owner = "next"
+
+    target.answer = respond
+    with pytest.raises(Fenced):
+        Tables(SERVER, METADATA).change(TRUNCATE, in_doubt=False)
+    assert target.executed == [TRUNCATE]
+
+
+def test_a_statement_that_hangs_is_cut_off(target):
+    """Its thread ends with an error that the loop retries, and neither repeats it nor executes another one."""
+    hanging, errors = threading.Event(), []
+
+    def respond(connection, sql):
+        target.executed.append(sql)
+        hanging.set()
+        connection.hang()
+
+    def change():
+        with pytest.raises(TargetUnavailable) as caught:
+            tables.change(TRUNCATE, in_doubt=False)
+        errors.append(caught.value)
+
+    target.answer, tables = respond, Tables(SERVER, METADATA)
+    thread = threading.Thread(target=change)
+    thread.start()
+    assert hanging.wait(WAIT)
+    tables.cut_off()
+    thread.join(WAIT)
+    assert len(errors) == 1
+    for act in (lambda: tables.change(TRUNCATE, in_doubt=False), lambda: tables.has(("d", "t"))):
+        with pytest.raises(TargetUnavailable):
+            act()
+    assert target.executed == [TRUNCATE]
+
+
+def test_a_query_is_repeated(target):
+    """A target that restarts between two slices does not end the run."""
+    target.losing = 1
+    assert not Tables(SERVER, METADATA).has(("d", "t"))
+    assert len(target.connections) == 2
+
+
+@pytest.mark.parametrize(
+    ("code", "lost_before", "done"), [(1060, 0, True), (1146, 0, False), (1146, 1, True), (1064, 1, False)]
+)
+def test_a_state_that_the_target_already_has(target, code, lost_before, done):
+    """After a lost answer the statement may have been executed: more errors mean that it was."""
+
+    def respond(connection, sql):
+        if "FOR UPDATE" in sql:
+            return ((target.owner,),)
+        if len(target.connections) <= lost_before:
+            lost()
+        raise pymysql.err.ProgrammingError(code, "message")
+
+    target.answer = respond
+    tables = Tables(SERVER, METADATA)
+    if done:
+        tables.change("ALTER TABLE `d`.`t` ADD c INT", in_doubt=False)
+    else:
+        with pytest.raises(SinkError, match=r"statement 'ALTER TABLE `d`\.`t` ADD c INT', refuses: message"):
+            tables.change("ALTER TABLE `d`.`t` ADD c INT", in_doubt=False)
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "shown"),
+    [
+        (1062, "Duplicate entry 'alice@example.com' for key 't.u'", "Duplicate entry … for key 't.u'"),
+        (1292, "Truncated incorrect DOUBLE value: 'alice'", "Truncated incorrect DOUBLE value: …"),
+        (1526, "Table has no partition for value alice", "Table has no partition for value …"),
+        (1265, "Data truncated for column 'c', value is 'alice'", "Data truncated for column 'c', value is …"),
+        (1072, "Key column 'alice' doesn't exist in table", "Key column 'alice' doesn't exist in table"),
+        (1064, "You have an error near 'alice'", "You have an error near 'alice'"),
+    ],
+)
+def test_a_refused_statement_shows_no_values(target, code, message, shown):
+    """Values of the table's rows are left out, names and the statement's text are not."""
+    target.refusal = pymysql.err.DataError(code, message)
+    with pytest.raises(SinkError) as caught:
+        Tables(SERVER).change("ALTER TABLE t ADD UNIQUE u (c)", in_doubt=True)
+    assert caught.value.message.endswith(f"refuses: {shown}")
