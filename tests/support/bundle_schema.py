@@ -1,4 +1,4 @@
-"""The JSON schema of a file of a Databricks asset bundle, as `databricks bundle schema` prints it.
+"""A JSON schema of a file of a Databricks asset bundle, like the one that `databricks bundle schema` prints.
 
 Resources have the types of databricks-bundles, which Databricks generates from that schema. It has no types for the
 settings around them: those that the bundle uses are defined here.

@@ -60,9 +60,21 @@ def find_place(log: LandedPositions, text: str, side: Side) -> Position:
         return _inside(log, Position(_epoch_of(log, found[1]), found[1], int(found[2])), text)
     if "/" in text:
         return _inside(log, Position.parse(text), text)
-    if _GTIDS[log.source.flavor].fullmatch(text):
+    if time_of(text) is None and _GTIDS[log.source.flavor].fullmatch(text):
         return _transaction(log, text, side)
     return _time(log, text, side)
+
+
+def time_of(text: str) -> datetime | None:
+    """A place that is an ISO 8601 time, without a time zone in UTC; None for any other place.
+
+    A date is one, too: it has the form of a MariaDB GTID, but of a domain that no server has.
+    """
+    try:
+        time = datetime.fromisoformat(f"{text[:-1]}+00:00" if text.endswith("Z") else text)
+    except ValueError:
+        return None
+    return time if time.tzinfo else time.replace(tzinfo=timezone.utc)
 
 
 def _inside(log: LandedPositions, position: Position, text: str) -> Position:
@@ -94,14 +106,12 @@ def _transaction(log: LandedPositions, gtid: str, side: Side) -> Position:
 
 
 def _time(log: LandedPositions, text: str, side: Side) -> Position:
-    try:
-        time = datetime.fromisoformat(f"{text[:-1]}+00:00" if text.endswith("Z") else text)
-    except ValueError:
+    time = time_of(text)
+    if time is None:
         raise ConfigError(
             f"{text!r} is not a place in the log",
             hint="use binlog.000012:4711, a GTID, a time such as 2026-11-21T10:00:00Z, or batch:17",
-        ) from None
-    time = time if time.tzinfo else time.replace(tzinfo=timezone.utc)
+        )
     found = _first(log, f"committed_at >= timestamp_micros({int(time.timestamp() * 1_000_000)})")
     expired = expired_to(log.spark, log.source) if side is Side.FROM else None
     if expired is not None and found <= _first(log, f"(epoch, seq) > ({expired.epoch}, {expired.seq})"):

@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dmdelta.bronze.landed_ranges import landed_batches
 from dmdelta.bronze.progress import newest_landed
 from dmdelta.bronze.retention import assert_kept
 from dmdelta.checkpoint.store import load_points
-from dmdelta.config import QualityConfig, TaskSpec
-from dmdelta.engine.history.positions import LandedPositions, Side, find_place
+from dmdelta.config import QualityConfig, SourceConfig, TaskSpec
+from dmdelta.engine.history.positions import LandedPositions, Side, find_place, time_of
 from dmdelta.engine.history.states import ReplayedHistory, SilverHistory
 from dmdelta.engine.quality.evaluation import TableEvaluation, TableResult
 from dmdelta.engine.quality.foreign_keys import ForeignKeyEvaluation
@@ -18,11 +18,14 @@ from dmdelta.engine.task.mapping import endpoint_of
 from dmdelta.engine.task.source import TaskSource, source_of_task
 from dmdelta.engine.task.task import Stage, ignored, named_source, open_suites, open_task
 from dmdelta.errors import ConfigError
+from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
 from dmdelta.quality.results import ResultStore, Scope
 from dmdelta.quality.suite import Suites
-from dmdelta.silver.table.table import Condition, silver_condition
+
+log = get_logger(__name__)
+Report = Callable[[TableResult], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +34,10 @@ class QualityRequest:
 
     Attributes:
         table: `schema.table` at the source; `*` and `?` match several.
-        begin, end: places in the log (`find_place`); None for the current rows of silver.
-        last: number of the newest batches to evaluate, instead of `begin` and `end`.
+        source: None: all sources of the task.
+        begin, end: places in the log (`find_place`); None for the current rows of silver. Places other than times need
+            `source` if the task has several.
+        last: number of the newest batches of each source to evaluate, instead of `begin` and `end`.
         images: evaluate every row image in the range, instead of silver's rows.
         replay: rebuild the range's state from bronze; does not require silver's history.
     """
@@ -47,50 +52,129 @@ class QualityRequest:
 
 
 def evaluate_tables(
-    spec: TaskSpec, request: QualityRequest, report: Callable[[TableResult], object], stage: Stage = ignored
+    spec: TaskSpec, request: QualityRequest, report: Report, stage: Stage = ignored
 ) -> list[TableResult]:
     """Evaluate tables one after the other, and store the results.
+
+    A source without the table, or without data in the range, is left out if another source has them.
 
     Args:
         report: called with the result of each table.
         stage: called when the tables are looked up, and for each table.
 
     Raises:
-        ConfigError: there is no such table or place, or a suite does not fit its table.
+        ConfigError: there is no such source, table or place, or a suite does not fit its table.
         QualityError: silver's history does not go back to the range, or bronze does not have it.
         DmdeltaError: as `open_task` and `source_of_task`.
     """
-    config = named_source(spec, request.source)
+    covered = split_by_source(spec, request)
     with ThreadPoolExecutor(1) as pool:  # Great Expectations takes seconds to import, as Spark does to start
         loaded = pool.submit(open_suites, spec)
         task = open_task(spec, writing=False, beside_run=True)
         stage("looking up tables")
-        source = source_of_task(task, config)
+        sources = [(source_of_task(task, config), asked) for config, asked in covered]
         suites = loaded.result()
-    context = source.context
-    begin, end = _range(source, request)
-    if begin is not None:
-        assert_kept(task.spark, source.landing, begin)
     store = ResultStore(task.spark, task.lakehouse, spec.name, task.run)
-    known = source.known_tables()
-    names = source.tables_like(request.table, known)
-    history = ReplayedHistory(task, context, frozenset(names)) if request.replay else SilverHistory(task, context)
-    evaluation = open_evaluation(source, history, known, suites)
     results: list[TableResult] = []
-    try:
-        for number, name in enumerate(names, 1):
-            stage(f"evaluating {'.'.join(name)} ({number} of {len(names)})")
-            if not request.replay and silver_condition(task.spark, context.table(name)) is not Condition.PRESENT:
-                continue
-            result = evaluation.evaluate(name, _scope(request, begin), begin, end)
-            store.add(result.subject, result.results)
-            results.append(result)
-            report(result)
-    finally:
-        history.close()
+
+    def add(result: TableResult) -> None:
+        store.add(result.subject, result.results)
+        results.append(result)
+        report(result)
+
+    for part in plan_parts(sources):
+        _evaluate(part, suites, add, stage)
     if not results:
         raise ConfigError(f"silver has no table {request.table}", hint="use its name at the source: schema.table")
     return results
+
+
+def split_by_source(spec: TaskSpec, request: QualityRequest) -> list[tuple[SourceConfig, QualityRequest]]:
+    """The sources that a request covers, and the request for each.
+
+    Raises:
+        ConfigError: there is no such source, or the range of several sources has a place that is not a time.
+    """
+    if request.source is not None or len(spec.sources) == 1:
+        return [(named_source(spec, request.source), request)]
+    names = ", ".join(source.source_id for source in spec.sources)
+    for place in filter(None, (request.begin, request.end)):
+        if time_of(place) is None:
+            raise ConfigError(
+                f"{place} is a place in the log of one source, and the task has the sources {names}",
+                hint="select one of them with --source, or use a time",
+            )
+    return [(config, replace(request, source=config.source_id)) for config in spec.sources]
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePart:
+    """What a request evaluates of one source.
+
+    Attributes:
+        begin: None for the current rows of silver.
+        known: the source's known tables.
+        names: the tables to evaluate.
+    """
+
+    source: TaskSource
+    request: QualityRequest
+    begin: Position | None
+    end: Position
+    known: Sequence[TableName]
+    names: Sequence[TableName]
+
+
+def plan_parts(sources: Sequence[tuple[TaskSource, QualityRequest]]) -> list[SourcePart]:
+    """What to evaluate of each source that has anything: a warning names those without data or changes in the range.
+
+    Raises:
+        ConfigError: no source has; the error of the first one.
+        DmdeltaError: bronze does not have a source's range; a table cannot be read.
+    """
+    parts: list[SourcePart] = []
+    errors: list[ConfigError] = []
+    idle: list[tuple[str, str]] = []
+    for source, request in sources:
+        try:
+            begin, end = _kept_range(source, request)
+        except ConfigError as error:
+            errors.append(error)
+            idle.append((source.config.source_id, error.message))
+            continue
+        known = source.known_tables()
+        try:
+            names = source.tables_like(request.table, known)
+        except ConfigError as error:
+            errors.append(error)
+            continue
+        parts.append(SourcePart(source, request, begin, end, known, names))
+    if not parts:
+        raise errors[0]
+    for source_id, why in idle:
+        log.warning("source not evaluated", source=source_id, why=why)
+    return parts
+
+
+def _kept_range(source: TaskSource, request: QualityRequest) -> tuple[Position | None, Position]:
+    begin, end = _range(source, request)
+    if begin is not None:
+        assert_kept(source.task.spark, source.landing, begin)
+    return begin, end
+
+
+def _evaluate(part: SourcePart, suites: Suites, add: Report, stage: Stage) -> None:
+    source, request, names = part.source, part.request, part.names
+    task, context = source.task, source.context
+    history = ReplayedHistory(task, context, frozenset(names)) if request.replay else SilverHistory(task, context)
+    evaluation = open_evaluation(source, history, part.known, suites)
+    try:
+        for number, name in enumerate(names, 1):
+            stage(f"evaluating {'.'.join(name)} ({number} of {len(names)})")
+            if request.replay or source.is_in_silver(name):
+                add(evaluation.evaluate(name, _scope(request, part.begin), part.begin, part.end))
+    finally:
+        history.close()
 
 
 def write_docs(folder: Path, results: Sequence[TableResult]) -> Path | None:

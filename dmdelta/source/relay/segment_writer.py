@@ -5,16 +5,20 @@ See dmdelta.model.segment.
 
 import os
 import shutil
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.model.segment import FIRST_OFFSET, MAGIC, folder_part, segment_name
-from dmdelta.source.relay.volume import scratch_folder
+from dmdelta.source.relay.volume import is_on_volume, scratch_folder
 
 SUFFIX = ".part"
 """Suffix of a file that is still being written."""
 
+ABANDONED_SECONDS = 3600.0
+"""A copy on a Volume that was not written for this long is abandoned. To copy a segment takes seconds to minutes."""
 CUT_SECONDS = 1.0
 
 
@@ -126,7 +130,12 @@ def _move(part: Path, place: Path) -> None:
 
 
 def remove_parts(folder: Path) -> None:
-    """Remove the unfinished files of a killed relay."""
-    for place in (folder, scratch_folder(folder)):
-        for part in place.glob(f"*/*/*{SUFFIX}"):
-            part.unlink(missing_ok=True)
+    """Remove the unfinished files of a killed relay; on a Volume, which other machines write, only abandoned ones."""
+    pattern = f"*/*/*{SUFFIX}"
+    for part in scratch_folder(folder).glob(pattern):
+        part.unlink(missing_ok=True)
+    if is_on_volume(folder):
+        for part in folder.glob(pattern):
+            with suppress(FileNotFoundError):  # another machine has completed it
+                if time.time() - part.stat().st_mtime > ABANDONED_SECONDS:
+                    part.unlink()

@@ -1,7 +1,8 @@
 """The Databricks bundle: its jobs use existing commands, options and files, and each target says where they run, and as whom."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from operator import ge, le, lt
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import typer
 import yaml
 
 from dmdelta.cli.main import app
-from dmdelta.config import load_spec
+from dmdelta.config import TaskSpec, load_spec
+from dmdelta.engine.quality.command import QualityRequest, split_by_source
 
 ROOT = Path(__file__).parents[3]
 FILES = [ROOT / "databricks.yml", *sorted((ROOT / "resources").glob("*.yml"))]
@@ -42,9 +44,16 @@ def resolved(text: str, target: str) -> str:
     return text.replace("${workspace.file_path}", str(ROOT)).replace("${resources.schemas.metadata.name}", "dm_meta")
 
 
+def wheel_task(name: str) -> dict[str, Any]:
+    """A job's only task that runs dmdelta, and needs compute."""
+    (task,) = [one for one in JOBS[name]["tasks"] if "condition_task" not in one and "run_job_task" not in one]
+    assert task["task_key"] == "dmdelta"
+    return task
+
+
 def asked(name: str, target: str = "prod") -> dict[str, Any]:
     """The command line of a job."""
-    (task,) = JOBS[name]["tasks"]
+    task = wheel_task(name)
     given = {one["name"]: str(one["default"]) for one in JOBS[name].get("parameters", [])}
     texts = [resolved(text, target) for text in task["python_wheel_task"]["parameters"]]
     return parsed([re.sub(r"\{\{job\.parameters\.(\w+)\}\}", lambda found: given[found[1]], text) for text in texts])
@@ -64,8 +73,7 @@ def parsed(arguments: list[str]) -> dict[str, Any]:
 @pytest.mark.parametrize(("target", "name"), BOTH)
 def test_a_job_runs_an_existing_command(target: str, name: str) -> None:
     """The wheel's entry point, a valid command line, a shipped spec."""
-    (task,) = JOBS[name]["tasks"]
-    wheel = task["python_wheel_task"]
+    wheel = wheel_task(name)["python_wheel_task"]
     project = (ROOT / "pyproject.toml").read_text()
     assert f'name = "{wheel["package_name"]}"' in project
     assert f'{wheel["entry_point"]} = "dmdelta.cli.main:main"' in project
@@ -88,11 +96,17 @@ def test_the_jobs_do_what_their_names_say() -> None:
     }
     assert {name: asked("replay_quality")[name] for name in ("replay", "begin", "end", "table")} == {
         "replay": True,
-        "begin": "batch:1",
-        "end": "2100-01-01",
+        "begin": "2000-01-01T00:00:00Z",  # a time applies to each source; with its hours it is no GTID of MariaDB
+        "end": "2100-01-01T00:00:00Z",
         "table": "*",
     }
     assert [one["name"] for one in JOBS["replay_quality"]["parameters"]] == ["from", "to", "table"]
+    (config,) = load_spec(ROOT / values("prod")["spec"], {}, lambda _scope, _key: "x").sources
+    several = TaskSpec.model_validate(
+        {"name": "t", "sources": [config, config.model_copy(update={"source_id": "other"})], "lakehouse": {"root": "/"}}
+    )
+    times = QualityRequest(begin=asked("replay_quality")["begin"], end=asked("replay_quality")["end"])
+    assert [source.source_id for source, _ in split_by_source(several, times)] == [config.source_id, "other"]
 
 
 def test_a_missing_command_is_detected() -> None:
@@ -109,19 +123,19 @@ def test_a_missing_command_is_detected() -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_jobs_are_deployed_paused(target: str) -> None:
-    """All that starts jobs automatically is paused; only variables enable it, one each for the two writing jobs."""
+    """All that starts jobs automatically is paused; only variables enable it, one for each job."""
     triggers = {name: JOBS[name].get("continuous") or JOBS[name].get("schedule") for name in JOBS}
-    assert {name for name, trigger in triggers.items() if trigger is None} == {"replay_quality"}
+    assert {name for name, trigger in triggers.items() if trigger is None} == {"replay_quality", "maintain"}
     states = {name: trigger["pause_status"] for name, trigger in triggers.items() if trigger}
     assert {resolved(state, target) for state in states.values()} == {"PAUSED"}
-    assert len({states["run"], states["catch_up"], states["quality"]}) == 3
+    assert states == {name: f"${{var.{name}_pause_status}}" for name in states}
     assert {key for job in JOBS.values() for key in job} & {"trigger"} == set()
 
 
 @pytest.mark.parametrize("name", JOBS)
 def test_a_job_has_a_notification_a_timeout_and_retries(name: str) -> None:
     """A continuous job has neither of the last two; a failure that is a result is not repeated."""
-    job, (task,) = JOBS[name], JOBS[name]["tasks"]
+    job, task = JOBS[name], wheel_task(name)
     assert job["max_concurrent_runs"] == 1
     assert job["email_notifications"]["on_failure"] == ["${var.notification_address}"]
     assert (job["timeout_seconds"] == 0) == (name == "run")
@@ -134,14 +148,88 @@ def test_a_job_has_a_notification_a_timeout_and_retries(name: str) -> None:
         assert (task["max_retries"], task["disable_auto_optimization"]) == (0, True)
 
 
+def test_a_run_does_not_wait_for_an_earlier_one() -> None:
+    """The bundle's CLI enables queueing where it is not set. `run` is always active; `replay_quality` may wait."""
+    waiting = {name for name, job in JOBS.items() if job.get("queue") != {"enabled": False}}
+    assert waiting == {"run", "replay_quality"}
+    skipping = {name for name, job in JOBS.items() if "notification_settings" in job}
+    assert skipping == {"catch_up"}
+    assert JOBS["catch_up"]["notification_settings"] == {"no_alert_for_skipped_runs": True}
+
+
+COMPARED: dict[str, Callable[[float, float], bool]] = {
+    "GREATER_THAN_OR_EQUAL": ge,
+    "LESS_THAN_OR_EQUAL": le,
+    "LESS_THAN": lt,
+}
+"""Operators of condition tasks that compare numbers."""
+
+
+def is_maintained(hour: str, minute: str, maintenance_hour: str) -> bool:
+    """Whether a run of `catch_up` that starts then runs `maintain`: its tasks one after the other."""
+    tasks = {task["task_key"]: task for task in JOBS["catch_up"]["tasks"]}
+    given = {
+        "{{job.start_time.hour}}": hour,
+        "{{job.start_time.minute}}": minute,
+        "${var.maintenance_hour}": maintenance_hour,
+    }
+    ended = {"dmdelta": "success"}
+    for key in list(tasks)[1:]:
+        ((before,), task) = tasks[key]["depends_on"], tasks[key]
+        assert before["task_key"] in ended
+        if before.get("outcome", "success") != ended[before["task_key"]]:
+            ended[key] = "excluded"
+        elif "condition_task" in task:
+            condition = task["condition_task"]
+            left, right = (float(given.get(text, text)) for text in (condition["left"], condition["right"]))
+            ended[key] = str(COMPARED[condition["op"]](left, right)).lower()
+        else:
+            ended[key] = "success"
+    return ended["maintain"] == "success"
+
+
+@pytest.mark.parametrize("text", ["{}", "{:02}"])
+@pytest.mark.parametrize("hour", [0, 1, 9, 23, 24])
+def test_catch_up_maintains_once_or_twice_a_day(hour: int, text: str) -> None:
+    """After the replication, in runs that start in half an hour; whether or not Databricks writes 1 as 01."""
+    starts = [(one, minute) for one in range(24) for minute in (0, 15, 30, 45)]
+    found = [one for one in starts if is_maintained(text.format(one[0]), text.format(one[1]), str(hour))]
+    assert found == [one for one in ((hour, 0), (hour, 15)) if hour < 24]
+    assert BUNDLE["variables"]["maintenance_hour"]["default"] == "1"
+
+
+def test_maintenance_does_not_overlap_with_catch_up() -> None:
+    """Only a run of `catch_up` starts it, and at most one is active. A task that fails is not maintained."""
+    starting = {
+        name: [task["run_job_task"] for task in job["tasks"] if "run_job_task" in task] for name, job in JOBS.items()
+    }
+    assert {name: found for name, found in starting.items() if found} == {
+        "catch_up": [{"job_id": "${resources.jobs.maintain.id}"}]
+    }
+    job = JOBS["catch_up"]
+    assert job["max_concurrent_runs"] == 1
+    assert [task for task in job["tasks"] if "run_if" in task] == []
+    assert job["schedule"]["quartz_cron_expression"] == "0 0/15 * * * ?"
+    assert JOBS["maintain"].keys() & {"schedule", "continuous", "trigger"} == set()
+
+
+@pytest.mark.parametrize("target", ["prod", "prod_serverless"])
+def test_the_jobs_may_start_maintenance(target: str) -> None:
+    """A task that runs a job needs the right to; the service principal owns the job only if it deploys the bundle."""
+    jobs = TARGETS[target]["resources"]["jobs"]
+    assert {name: job["permissions"] for name, job in jobs.items() if "permissions" in job} == {
+        "maintain": [{"level": "CAN_MANAGE_RUN", "service_principal_name": "${var.run_as}"}]
+    }
+
+
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_target_gives_each_job_compute(target: str) -> None:
-    """The same tasks, with the wheel; a declared cluster, or an environment whose sessions can be cloned."""
+    """The same tasks, with the same libraries; a declared cluster, or an environment whose sessions can be cloned."""
     jobs = TARGETS[target]["resources"]["jobs"]
     assert jobs.keys() == JOBS.keys()
     for name, job in jobs.items():
-        (task,), (told,) = job["tasks"], JOBS[name]["tasks"]
-        assert task["task_key"] == told["task_key"]
+        (task,) = job["tasks"]
+        assert task["task_key"] == wheel_task(name)["task_key"]
         clusters = {cluster["job_cluster_key"] for cluster in job.get("job_clusters", [])}
         environments = {one["environment_key"]: one["spec"] for one in job.get("environments", [])}
         if target.endswith("serverless"):
@@ -151,8 +239,15 @@ def test_a_target_gives_each_job_compute(target: str) -> None:
         else:
             assert task["job_cluster_key"] in clusters
             libraries = [library.get("whl") or library["pypi"]["package"] for library in task["libraries"]]
-        assert "./dist/*.whl" in libraries
+        assert libraries == ["./dist/*.whl", "great-expectations>=1.9,<2", "databricks-sdk>=0.40"]
         assert "--wheel-dir dist" in BUNDLE["artifacts"]["wheel"]["build"]
+
+
+def test_the_libraries_are_those_of_the_package() -> None:
+    """The bundle installs the wheel without extras, and names what the extras do."""
+    project = (ROOT / "pyproject.toml").read_text()
+    for library in ("great-expectations>=1.9,<2", "databricks-sdk>=0.40"):
+        assert f'"{library}"' in project
 
 
 @pytest.mark.parametrize(("mode", "name"), [("development", "dev"), ("production", "prod")])

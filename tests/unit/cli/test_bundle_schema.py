@@ -1,4 +1,6 @@
-"""The Databricks bundle against the JSON schema of the CLI that deploys it."""
+"""The Databricks bundle against a JSON schema like that of the CLI: databricks-bundles' types of the resources, and the
+settings around them as `bundle_schema` writes them out. The CLI's own schema: docs/databricks.md, tested by hand.
+"""
 
 import json
 from collections.abc import Iterator
@@ -20,6 +22,7 @@ VALIDATOR = jsonschema.Draft202012Validator(bundle_schema())
 NAMES = {"variables", "artifacts", "targets", "jobs", "schemas", "volumes", "secret_scopes"}
 """Mappings whose keys are names of the bundle's own."""
 RUN = ("resources", "jobs", "run")
+CATCH_UP = ("resources", "jobs", "catch_up")
 PROD = ("targets", "prod")
 
 WRONG = [
@@ -37,6 +40,17 @@ WRONG = [
     ("resources/run.job.yml", (*RUN, "continuous", "pause_status"), "STOPPED", "'STOPPED' is not one of"),
     ("resources/run.job.yml", (*RUN, "email_notifications", "on_failure"), "a@b.c", "'a@b.c' is not of type 'array'"),
     ("resources/run.job.yml", (*RUN, "tasks", 0, "python_wheel_task", "parameters"), "run", "'run' is not of type"),
+    ("resources/catch_up.job.yml", (*CATCH_UP, "queue", "enabled"), "no", "'no' is not of type 'boolean'"),
+    ("resources/catch_up.job.yml", (*CATCH_UP, "tasks", 1, "condition_task", "op"), "EQUALS", "'EQUALS' is not one of"),
+    ("resources/catch_up.job.yml", (*CATCH_UP, "tasks", 1, "depends_on"), "dmdelta", "is not of type 'array'"),
+    (
+        "resources/catch_up.job.yml",
+        (*CATCH_UP, "tasks", 2, "depends_on", 0, "outcome"),
+        True,
+        "is not of type 'string'",
+    ),
+    ("resources/catch_up.job.yml", (*CATCH_UP, "tasks", 4, "run_job_task", "job_id"), "maintain", "is not of type"),
+    ("databricks.yml", (*PROD, "resources", "jobs", "maintain", "permissions", 0, "level"), "CAN_RUN", "is not one of"),
     (
         "resources/metadata.schema.yml",
         ("resources", "schemas", "metadata", "grants", 0, "privileges", 0),
@@ -54,7 +68,14 @@ REQUIRED = [
     ("resources/run.job.yml", (*RUN, "tasks", 0, "task_key")),
     ("resources/run.job.yml", (*RUN, "tasks", 0, "python_wheel_task", "entry_point")),
     ("resources/run.job.yml", (*RUN, "tasks", 0, "python_wheel_task", "package_name")),
-    ("resources/catch_up.job.yml", ("resources", "jobs", "catch_up", "schedule", "quartz_cron_expression")),
+    ("resources/catch_up.job.yml", (*CATCH_UP, "schedule", "quartz_cron_expression")),
+    ("resources/catch_up.job.yml", (*CATCH_UP, "queue", "enabled")),
+    ("resources/catch_up.job.yml", (*CATCH_UP, "tasks", 1, "depends_on", 0, "task_key")),
+    *(
+        ("resources/catch_up.job.yml", (*CATCH_UP, "tasks", 1, "condition_task", key))
+        for key in ("left", "op", "right")
+    ),
+    ("resources/catch_up.job.yml", (*CATCH_UP, "tasks", 4, "run_job_task", "job_id")),
     ("resources/replay_quality.job.yml", ("resources", "jobs", "replay_quality", "parameters", 0, "default")),
     ("resources/metadata.schema.yml", ("resources", "schemas", "metadata", "catalog_name")),
     ("resources/relay.volume.yml", ("resources", "volumes", "relay", "schema_name")),
