@@ -2,8 +2,9 @@
 
 In each phase both sources are written for some twenty seconds with faults and operators' commands; then they are
 idle, and once the task has caught up every table of silver, and of the sink's target, is compared with its source by
-a full diff and by `dmdelta validate`. Any difference ends the soak with the seed. Of odd seeds the task has a sink; of
-even ones the sources execute the cases of the DDL suite.
+a full diff and by `dmdelta validate`. Any difference ends the soak with the seed, and so does an end of the task that
+no injected fault explains. Of odd seeds the task has a sink; of even ones the sources execute the cases of the DDL
+suite.
 
 `--sabotage GUARD`: phases that pass, and with the guard switched off must fail.
 """
@@ -36,7 +37,7 @@ from tests.support.servers import running
 KINDS = {"a": "mysql80", "b": "mariadb"}
 TARGET = "mariadb"
 WHOLE_MINUTES = 20.0
-"""A soak of this length has every load and every command."""
+"""A soak of this length has every load, every special scene, and every command under load."""
 SABOTAGED_SECONDS = (180.0, 30.0)
 """Seconds to settle and to become equal, for a small load."""
 
@@ -74,7 +75,7 @@ def play(soak: Soak, number: int, guard: Guard | None) -> str:
     sabotage = SABOTAGE[guard]
     if number in (2, 3) and (guards := [*sabotage.besides, *([guard] if number > 2 else [])]):
         os.environ.update(sabotaged_environment(guards))
-        soak.faults.runner.end()
+        soak.faults.end_runner()
     return soak.phase(number, Scene.QUIET if number == 1 else sabotage.scene, sabotage.only)
 
 

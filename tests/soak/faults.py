@@ -15,6 +15,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from dmdelta.failpoint import CrashPoint
+from tests.soak.ends import KILL, Cause, plan_failpoint
+from tests.soak.scenes import Scene
 from tests.soak.sources import KEYED, Source
 from tests.soak.task import Runner
 from tests.support.forgetting import forget_history
@@ -32,6 +34,8 @@ MEET_SECONDS = 60.0
 """The time limit until a running task passes a point."""
 END_SECONDS = 90.0
 """The time limit until a runner notices that another one has done its work."""
+RETRIES = '"task failed, retrying automatically"'
+"""What a runner logs after a commit conflict, before it reads its tables again."""
 NOT_MET = "armed and not met"
 
 
@@ -40,6 +44,7 @@ class Faults:
     """
     Attributes:
         counts: what was done so far.
+        causes: how many ends of the task's process the faults so far may have caused, by cause.
     """
 
     spark: SparkSession
@@ -47,6 +52,8 @@ class Faults:
     sources: Sequence[Source]
     proxies: Sequence[Proxy]
     counts: Counter[str] = field(default_factory=Counter)
+    causes: Counter[Cause] = field(default_factory=Counter)
+    _armed: tuple[Cause, ...] = ()
     _hung: float = 0.0
     _holds: bool = False
 
@@ -65,23 +72,31 @@ class Faults:
     def kill_runner(self, _: random.Random) -> None:
         self.runner.process.kill()
         self.counts["runner killed"] += 1
+        self.causes.update(KILL)
+
+    def end_runner(self) -> None:
+        """The next process has another environment."""
+        self.runner.end()
+        self.causes.update(KILL)
 
     def kill_relay(self, rng: random.Random) -> None:
         folder = self.runner.task.relay / rng.choice(self.sources).source_id
         with suppress(FileNotFoundError, ProcessLookupError):
             os.kill(int(json.loads((folder / "status.json").read_text())["pid"]), signal.SIGKILL)
             self.counts["relay killed"] += 1
+            self.causes[Cause.RELAY_LOST] += 1
 
     def cut(self, rng: random.Random) -> None:
         rng.choice(self.proxies).cut()
         self.counts["connections cut"] += 1
+        self.causes[Cause.UNREACHABLE] += 1
 
     def arm(self, rng: random.Random) -> None:
         """The next process that passes the point meets the fault."""
         if not self.runner.task.failpoint.exists():
             side = "SINK" if self.runner.task.target is not None and rng.random() < 0.4 else _SILVER
             point, kind = rng.choice(POINTS[side]), rng.choice(KINDS[side])
-            self.runner.task.arm(point, kind, rng.randint(1, 3))
+            self._arm(point, kind, rng.randint(1, 3))
             self.counts[f"{point.value} armed: {kind}"] += 1
 
     def kill_server(self, rng: random.Random) -> None:
@@ -90,7 +105,8 @@ class Faults:
         source.server.kill()
         source.server.start()
         source.reconnect()
-        self.counts["server killed"] += 1
+        self.counts[Scene.SERVER_KILLED.value] += 1
+        self.causes[Cause.UNREACHABLE] += 1
 
     def hang_a_commit(self) -> None:
         """A writer of silver hangs right before its commit, until `take_over` releases it.
@@ -99,18 +115,22 @@ class Faults:
             AssertionError: no commit hung.
         """
         self._holds = True
-        self.runner.task.arm(CrashPoint.SILVER_BEFORE_COMMIT, "hang")
-        wait_until(lambda: self._hangs.exists() or self.runner.has_ended, MEET_SECONDS)
+        self._arm(CrashPoint.SILVER_BEFORE_COMMIT, "hang")
+        self._wait_for(lambda: self._hangs.exists() or self.runner.has_ended, MEET_SECONDS)
         assert not self.runner.has_ended, self.runner.log
 
     def take_over(self) -> None:
         """Another machine does all the work while the runner's is suspended; then the hung commit continues.
+
+        The runner notices it by a commit of the other one, which ends it, or first by a conflict of a commit that was in
+        flight: then it reads its tables again, and continues where the other one has ended.
 
         Raises:
             AssertionError: the runner has ended, or does not notice the other one.
         """
         assert not self.runner.has_ended, self.runner.log
         process = self.runner.process
+        retries = process.count(RETRIES)
         self.runner.freeze()
         try:
             self._catch_up_elsewhere()
@@ -118,8 +138,9 @@ class Faults:
             self.runner.thaw()
             self._hangs.unlink()
             self._holds = False
-        process.wait(END_SECONDS)
-        self.counts["taken over by a second runner"] += 1
+        self.causes[Cause.FENCED] += 1
+        self._wait_for(lambda: self.runner.has_ended or process.count(RETRIES) > retries, END_SECONDS)
+        self.counts[Scene.TAKEOVER.value] += 1
 
     def _catch_up_elsewhere(self) -> None:
         other = self.runner.task.elsewhere()
@@ -133,14 +154,14 @@ class Faults:
         Raises:
             AssertionError: the runner does not pass the point.
         """
-        self.runner.task.arm(CrashPoint.SILVER_AFTER_COMMIT, "kill")
-        wait_until(lambda: self.runner.has_ended, MEET_SECONDS)
+        self._arm(CrashPoint.SILVER_AFTER_COMMIT, "kill")
+        self._wait_for(lambda: self.runner.has_ended and not self.runner.task.failpoint.exists(), MEET_SECONDS)
         for source in self.sources:
             for table in KEYED:
                 place = Path(self.runner.task.root) / "silver" / source.load / table
                 if (place / "_delta_log").exists():
                     forget_history(self.spark, place)
-        self.counts["killed, history forgotten"] += 1
+        self.counts[Scene.FORGOTTEN.value] += 1
 
     def tend(self) -> None:
         """Keep the task running; a hanging point is released after a while."""
@@ -157,6 +178,18 @@ class Faults:
         with suppress(FileNotFoundError):
             self.runner.task.failpoint.unlink()
             self.counts[NOT_MET] += 1
+            self.causes.subtract(self._armed)
+
+    def _arm(self, point: CrashPoint, fault: str, nth: int = 1) -> None:
+        self.runner.task.arm(point, fault, nth)
+        self._armed = plan_failpoint(point, fault)
+        self.causes.update(self._armed)
+
+    def _wait_for(self, condition: Callable[[], object], seconds: float) -> None:
+        try:
+            wait_until(condition, seconds)
+        except AssertionError as error:
+            raise AssertionError(f"{error}:\n{self.runner.log}") from None
 
     @property
     def _hangs(self) -> Path:

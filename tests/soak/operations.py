@@ -1,25 +1,26 @@
 """Operators' commands in a phase: ad-hoc snapshots, pauses, replays into live tables, maintenance. Each must succeed.
 
-A command that a fault interrupts is repeated when the sources are idle.
+A command that a fault interrupts is repeated while the sources are written, and once more when they are idle. Successes
+under load are counted separately: a whole soak has one of each command.
 """
 
-import io
 import json
 import random
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import redirect_stderr, redirect_stdout, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
-from dmdelta.cli.main import execute
 from dmdelta.config import load_spec
 from dmdelta.engine.control.protocol import ChangeState, ReadStatus
 from dmdelta.engine.control.socket_client import ask_running
 from dmdelta.engine.control.state import Request, State
 from dmdelta.errors import DmdeltaError
+from tests.soak.commands import Refused, ask, run_command
+from tests.soak.snapshots import RequestedSnapshot, is_complete, read_snapshots
 from tests.soak.sources import KEYED, Source
 from tests.soak.task import SoakTask
 from tests.support.shop import TABLES
@@ -27,14 +28,16 @@ from tests.support.shop import TABLES
 TRIES = 6
 """The number of tries of a command; the task may just have been restarted."""
 PAUSE_SECONDS = 2.0
+AGAIN_SECONDS = 5.0
+"""Between two tries of a command: the task may be starting."""
+SNAPSHOT_SECONDS = 300.0
+"""The time limit until a requested snapshot is complete, while the sources are idle."""
+HOLDING = ("maintain", "replay")
+"""The commands that exclude the task from its tables."""
 
 
 Act = Callable[[], object]
 """An operator's action; it raises `Refused` if it does not succeed."""
-
-
-class Refused(Exception):
-    """A command that did not succeed: exit code and stderr."""
 
 
 @dataclass
@@ -43,12 +46,21 @@ class Operations:
 
     Attributes:
         places: for each phase that has begun, the end of each source's log.
-        counts: the commands that succeeded so far.
+        counts: the commands that succeeded so far; of snapshots those that are complete.
+        under_load: those of them that began while the sources were written. A snapshot is also complete before the task
+            has caught up.
+        has_load: the sources are being written.
+        holds: how often a command has tried to exclude the task from its tables.
+        snapshots: those that are requested and not complete.
     """
 
     task: SoakTask
     places: list[dict[str, str]] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
+    under_load: Counter[str] = field(default_factory=Counter)
+    has_load: bool = False
+    holds: int = 0
+    snapshots: list[RequestedSnapshot] = field(default_factory=list)
     _planned: int = 0
     _again: list[Act] = field(default_factory=list)
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1))
@@ -59,18 +71,30 @@ class Operations:
         self.places.append({source.source_id: source.place for source in self.task.sources})
 
     def plan(self, rng: random.Random, seconds: float) -> list[tuple[float, Act]]:
-        """One or two commands of a phase, and when; the first of them are each command in turn."""
-        kinds = [self.snapshot, self.pause, self.maintain, *([self.replay] if len(self.places) > 2 else [])]
-        first = kinds[self._planned % len(kinds)]
+        """The commands of a phase, and when: one that is soon done, and one that holds the tables, each kind in turn.
+
+        The first phase loads the tables, and a replay needs two places before the current one.
+        """
+        turn, phases = self._planned, len(self.places)
         self._planned += 1
-        others = rng.sample([kind for kind in kinds if kind != first], rng.randint(0, 1))
-        chosen = [(rng.uniform(0, seconds), kind(rng)) for kind in (first, *others)]
+        soon = (self.snapshot, self.pause)
+        holding = (self.maintain, self.replay)[: max(0, phases - 1)]
+        kinds = [soon[turn % len(soon)], *([holding[turn % len(holding)]] if holding else [])]
+        chosen = [(rng.uniform(0, seconds), kind(rng)) for kind in kinds]
         return [(at, partial(self._submit, act)) for at, act in chosen]
 
     def snapshot(self, rng: random.Random) -> Act:
         """Some tables are read again."""
-        tables = rng.sample(self._tables(rng.choice(self.task.sources)), rng.randint(1, 3))
-        return partial(self._do, "snapshot", *(f"--table={table}" for table in tables))
+        source = rng.choice(self.task.sources)
+        tables = rng.sample(self._tables(source), rng.randint(1, 3))
+
+        def act() -> None:
+            loaded, before = self.has_load, read_snapshots(self.task, source.source_id)
+            ask(self.task, "snapshot", *(f"--table={table}" for table in tables))
+            names = frozenset((schema, name) for schema, _, name in (table.partition(".") for table in tables))
+            self.snapshots.append(RequestedSnapshot(source.source_id, names, before, loaded))
+
+        return act
 
     def pause(self, _: random.Random) -> Act:
         """The task is paused for a moment, with all tables at one position."""
@@ -106,7 +130,7 @@ class Operations:
 
     def validate(self, against: str) -> list[dict[str, object]]:
         """The results of `dmdelta validate` for each table."""
-        code, out, said = self._execute("validate", f"--against={against}")
+        code, out, said = run_command(self.task, "validate", f"--against={against}")
         if code not in (0, 6):
             raise Refused(f"dmdelta validate --against={against}: exit code {code}\n{said}")
         self.counts[f"validate, {against}"] += 1
@@ -131,6 +155,32 @@ class Operations:
         for act in again:
             self.wait_for(partial(self._insist, act), tend)
 
+    def record_snapshots(self, *, caught_up: bool) -> None:
+        """Count the snapshots that are complete now.
+
+        Args:
+            caught_up: the task had caught up before.
+        """
+        now = {one.source_id: read_snapshots(self.task, one.source_id) for one in self.snapshots}
+        done = [one for one in self.snapshots if is_complete(one, now[one.source_id])]
+        self.snapshots = [one for one in self.snapshots if one not in done]
+        for one in done:
+            self._count("snapshot", under_load=one.under_load and not caught_up)
+
+    def await_snapshots(self, tend: Act) -> None:
+        """Wait until all requested snapshots are complete.
+
+        Raises:
+            AssertionError: they are not in time.
+        """
+        deadline = time.monotonic() + SNAPSHOT_SECONDS
+        self.record_snapshots(caught_up=True)
+        while self.snapshots:
+            assert time.monotonic() < deadline, f"snapshots are not complete: {self.snapshots}"
+            tend()
+            time.sleep(1)
+            self.record_snapshots(caught_up=True)
+
     def wait_for(self, act: Act, tend: Act) -> None:
         """Run an action after the others, while the task is kept running."""
         self._running.append(self._pool.submit(act))
@@ -148,11 +198,18 @@ class Operations:
         self._running.append(self._pool.submit(self._try, act))
 
     def _try(self, act: Act) -> None:
-        try:
-            act()
-        except Refused:
-            self.counts["repeated after a fault"] += 1
-            self._again.append(act)
+        """Repeat an action as long as the sources are written; then it is kept for `repeat`."""
+        while True:
+            try:
+                act()
+            except Refused:
+                self.counts["repeated after a fault"] += 1
+            else:
+                return
+            if not self.has_load:
+                self._again.append(act)
+                return
+            time.sleep(AGAIN_SECONDS)
 
     def _insist(self, act: Act) -> None:
         for left in reversed(range(TRIES)):
@@ -161,30 +218,25 @@ class Operations:
             except Refused:
                 if not left:
                     raise
-                time.sleep(5)
+                time.sleep(AGAIN_SECONDS)
             else:
                 return
 
     def _do(self, command: str, *arguments: str) -> list[dict[str, object]]:
-        """A command's answer.
+        """The answer of a command, whose success is counted.
 
         Raises:
             Refused: it did not succeed.
         """
-        code, out, said = self._execute(command, *arguments)
-        assert "Traceback" not in said, said
-        if code:
-            raise Refused(f"dmdelta {command} {' '.join(arguments)}: exit code {code}\n{said}")
-        self.counts[command] += 1
-        answer = json.loads(out)
-        return list(answer) if isinstance(answer, list) else [answer]
+        loaded = self.has_load
+        self.holds += command in HOLDING
+        answer = ask(self.task, command, *arguments)
+        self._count(command, under_load=loaded)
+        return answer
 
-    def _execute(self, command: str, *arguments: str) -> tuple[int, str, str]:
-        """Exit code, the JSON document, and the end of stderr."""
-        out, said = io.StringIO(), io.StringIO()
-        with redirect_stdout(out), redirect_stderr(said):
-            code = execute([command, str(self.task.spec), *arguments, "--json"])
-        return code, out.getvalue(), said.getvalue()[-4000:]
+    def _count(self, command: str, *, under_load: bool) -> None:
+        self.counts[command] += 1
+        self.under_load[command] += under_load
 
     def _tables(self, source: Source) -> Sequence[str]:
         """Tables with a key that exist during the whole soak."""

@@ -10,20 +10,18 @@ from dataclasses import dataclass, field
 from functools import partial
 from threading import Event
 
+from tests.soak.ends import Cause, unexplained_ends
 from tests.soak.faults import Faults
 from tests.soak.judges import Judges
 from tests.soak.operations import Operations
-from tests.soak.scenes import Scene
+from tests.soak.scenes import Scene, plan_scene
 from tests.soak.shards import ShardChanges
 from tests.soak.sources import Load, Source
 
 SECONDS = 15.0
 """The period of a phase in which faults and commands begin."""
-SERVER_KILLS = 0.1
 MOST_FAILURES = 4
-"""A task that ends this often with an error while its sources are idle does not catch up."""
-_SCENES = (Scene.FAULTS, Scene.TAKEOVER, Scene.FORGOTTEN)
-_WEIGHTS = (8, 1, 1)
+"""A task that ends this often without a kill while its sources are idle does not catch up."""
 Act = tuple[float, Callable[[], object]]
 """An action, and its time in seconds after the start of a phase."""
 
@@ -35,7 +33,9 @@ class Soak:
     Attributes:
         settle_seconds: the time limit for the task to reach the end of its sources.
         settled: for each phase, the seconds from the end of its load, faults and commands until silver, and the target,
-            had it.
+            had the marks that the sources write at its end.
+        equal: the seconds until the full diff found all tables equal; the time of repeated commands and of the diff is
+            part of it.
     """
 
     sources: Sequence[Source]
@@ -45,6 +45,7 @@ class Soak:
     changes: ShardChanges
     settle_seconds: float = 300.0
     settled: list[float] = field(default_factory=list)
+    equal: list[float] = field(default_factory=list)
 
     @property
     def rows(self) -> int:
@@ -55,47 +56,57 @@ class Soak:
         """Load and faults, then the comparison: a line about it.
 
         Args:
-            scene: the kind of faults; None: the seed decides.
+            scene: the kind of faults; None: the one that has its turn.
             only: the load; None: all of it.
 
         Raises:
-            AssertionError: a table differs from its source, or the task does not catch up.
+            AssertionError: a table differs from its source, or the task does not catch up or has ended by itself.
         """
         rng = random.Random(f"{self.changes.seed}/faults/{number}")
-        scene = scene or self._scene(rng, number)
+        scene = scene or plan_scene(self.changes.seed, number, sinks=self.judges.task.target is not None)
         before, rows, began = self._counts(), self.rows, time.monotonic()
         self.operations.begin()
-        planned, kills_server = self._plan(rng, scene), rng.random() < SERVER_KILLS
+        planned = self._plan(rng, scene)
         with self._writing(number, only) as (writers, met):
             self._disturb(planned, writers, met)
         if scene is Scene.TAKEOVER:
             self.faults.take_over()
-        elif scene is Scene.FAULTS and kills_server:
+        elif scene is Scene.SERVER_KILLED:
             self.faults.kill_server(rng)
         written = time.monotonic()
-        self._settle(number)
-        settled = time.monotonic()
-        self.settled.append(settled - written)
-        self.operations.repeat(self.tend)
-        tables = self.judges.compare(self.tend)
+        tables = self._compare(number, written)
         self.faults.disarm()
         if only is None:
             self.operations.wait_for(self.judges.validate, self.tend)
+        self._check_ends()
         what = ", ".join(f"{name} {n:,}" for name, n in sorted((self._counts() - before).items())) or "nothing"
         return (
             f"phase {number}: {self.rows - rows:,} rows written in {written - began:.0f} s, settled after "
-            f"{settled - written:.0f} s, {tables} tables equal after {time.monotonic() - settled:.0f} s; meanwhile: {what}"
+            f"{self.settled[-1]:.0f} s, {tables} tables equal after {self.equal[-1]:.0f} s; meanwhile: {what}"
         )
+
+    def _compare(self, number: int, written: float) -> int:
+        """Wait for the task, repeat commands, compare: the number of tables."""
+        self._settle(number)
+        self.settled.append(time.monotonic() - written)
+        self.operations.record_snapshots(caught_up=False)
+        self.operations.repeat(self.tend)
+        self.operations.await_snapshots(self.tend)
+        tables = self.judges.compare(self.tend)
+        self.equal.append(time.monotonic() - written)
+        return tables
+
+    def _check_ends(self) -> None:
+        self.tend()  # an end is recorded once the task is started again
+        runner = self.faults.runner
+        injected = self.faults.causes + Counter({Cause.HELD: self.operations.holds})
+        found = [*runner.unexplained, *unexplained_ends(runner.causes, injected)]
+        listed = "\n".join(found)
+        assert not found, f"no injected fault explains that the task has ended:\n{listed}\n{runner.last_log}"
 
     def tend(self) -> None:
         """Keep the task running."""
         self.faults.tend()
-
-    def _scene(self, rng: random.Random, number: int) -> Scene:
-        (chosen,) = rng.choices(_SCENES, _WEIGHTS)
-        # The first phase loads the tables. A suspended sink locks rows of the target, also for the second runner.
-        sinks = self.faults.runner.task.target is not None
-        return Scene.FAULTS if number == 1 or (sinks and chosen is Scene.TAKEOVER) else chosen
 
     def _plan(self, rng: random.Random, scene: Scene) -> list[Act]:
         """The actions during the load, in order."""
@@ -130,13 +141,17 @@ class Soak:
 
     def _disturb(self, planned: list[Act], writers: Sequence["Future[None]"], met: Event) -> None:
         began = time.monotonic()
-        while not all(writer.done() for writer in writers) or planned:
-            while planned and planned[0][0] <= time.monotonic() - began:
-                planned.pop(0)[1]()
-            if not planned:
-                met.set()
-            self.tend()
-            time.sleep(0.2)
+        try:
+            while (loaded := not all(writer.done() for writer in writers)) or planned:
+                self.operations.has_load = loaded
+                while planned and planned[0][0] <= time.monotonic() - began:
+                    planned.pop(0)[1]()
+                if not planned:
+                    met.set()
+                self.tend()
+                time.sleep(0.2)
+        finally:
+            self.operations.has_load = False  # commands are no longer repeated
         self.operations.finish(self.tend)
 
     def _settle(self, number: int) -> None:

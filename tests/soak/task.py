@@ -9,6 +9,7 @@ from pathlib import Path
 
 import yaml
 
+from tests.soak.ends import Cause, plan_cause
 from tests.soak.sources import Source
 from tests.support.proxy import Proxy
 from tests.support.servers import Server
@@ -75,23 +76,23 @@ class Runner:
 
     Attributes:
         ended: how often with which exit code; a negative one is a signal's.
-        failures: how often with an error of its own since `failures` was last set to 0.
+        causes: how often for which cause.
+        unexplained: the exit code and the end of the output of each process that ended without a cause.
+        failures: how often without a kill since `failures` was last set to 0.
         last_log: the end of the output of the last process that ended.
     """
 
     task: SoakTask
     ended: Counter[int] = field(default_factory=Counter)
+    causes: Counter[Cause] = field(default_factory=Counter)
+    unexplained: list[str] = field(default_factory=list)
     failures: int = 0
     last_log: str = ""
     _process: TaskProcess | None = None
 
     @property
     def process(self) -> TaskProcess:
-        """The running process.
-
-        Raises:
-            AssertionError: the last one has ended without a clear error.
-        """
+        """The running process; the end of the last one is recorded before another one starts."""
         if self._process is None or self._process.poll() is not None:
             self._note_end()
             self._process = TaskProcess(self.task, "run", ())
@@ -122,8 +123,10 @@ class Runner:
         if self._process is not None:
             code = int(self._process.poll() or 0)
             self.ended[code] += 1
-            self.failures += code > 0
+            self.failures += code != -signal.SIGKILL
             self.last_log = self._process.log()
-            # Spark logs the errors of its workers; dmdelta's own is the last.
-            _, error, own = self.last_log.rpartition("\nerror: ")
-            assert code <= 0 or (error and "Traceback" not in own), f"the task has crashed:\n{self.last_log}"
+            cause = plan_cause(code, self.last_log)
+            if cause is None:
+                self.unexplained.append(f"exit code {code}:\n{self.last_log}")
+            else:
+                self.causes[cause] += 1
