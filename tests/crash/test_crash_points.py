@@ -33,7 +33,7 @@ ONE_OF_EACH = (WHILE_NEW, CrashPoint.LAND_AFTER_COMMIT, CrashPoint.CHECKPOINT_MI
 """A point of each stage except the relay."""
 
 
-def test_each_run_resumes_after_a_killed_one(task, spark):
+def test_each_run_resumes_after_a_killed_one(task, spark, record_property):
     """Killed at a point of each stage, one run after the other, and finally the last run's relay."""
     file, offset, _ = task.server.position()
     with Workload(task.server, task.database, seed=7, keyless=True, per_second=10) as workload:
@@ -43,11 +43,12 @@ def test_each_run_resumes_after_a_killed_one(task, spark):
         task.arm(RELAY[1])
         restart(task, spark, workload, (file, offset))
         assert not task.failpoint.exists(), f"{RELAY[1].value} was never passed"
+    record_property("faults", len(ONE_OF_EACH) + 1)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(1200)
-def test_a_restart_recovers_from_a_kill_at_a_crash_point(task, spark):
+def test_a_restart_recovers_from_a_kill_at_a_crash_point(task, spark, record_property):
     """SIGKILL at a point, restart, catch up: silver = source row by row, bronze = the server's binlog; at every point.
 
     One task passes all of them. Killed runs are processes of their own; restarts run here, where Spark is warm:
@@ -63,6 +64,7 @@ def test_a_restart_recovers_from_a_kill_at_a_crash_point(task, spark):
             task.arm(point)
             restart(task, spark, workload, (file, offset))
             assert not task.failpoint.exists(), f"{point.value} was never passed"
+    record_property("faults", len(EVERY) + len(RELAY))
 
 
 def kill_at(point, task, workload):

@@ -29,7 +29,9 @@ Every pair of both is loaded without kills in tests/integration/test_full_load.p
 @pytest.mark.long
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(("server", "bronze"), LOADS)
-def test_a_full_load_killed_in_each_phase_resumes_and_repeats_nothing(server, bronze, request, spark, tmp_path):
+def test_a_full_load_killed_in_each_phase_resumes_and_repeats_nothing(
+    server, bronze, request, spark, tmp_path, record_property
+):
     """A chunk partly read, between commits, at the snapshot's end, in the overlap: the next start resumes there."""
     source = request.getfixturevalue(server)
     settings = {"snapshot": {"bronze": bronze}}
@@ -38,6 +40,7 @@ def test_a_full_load_killed_in_each_phase_resumes_and_repeats_nothing(server, br
     with Meddler(source, task.database, LOADS.index((server, bronze))):
         for point in (*SNAPSHOT, *OVERLAP):
             die_at(task, point)
+    record_property("faults", len(SNAPSHOT) + len(OVERLAP))
     task.catch_up()
     assert_silver_equals_source(spark, task)
     recorded = chunks_of(spark, task)
@@ -55,7 +58,7 @@ def die_at(task, point):
 
 @pytest.mark.long
 @pytest.mark.timeout(1800)
-def test_an_ad_hoc_snapshot_killed_in_each_phase_resumes_and_repeats_nothing(mysql80, spark, tmp_path):
+def test_an_ad_hoc_snapshot_killed_in_each_phase_resumes_and_repeats_nothing(mysql80, spark, tmp_path, record_property):
     """Tables that join and tables that are read again: a chunk partly read, between commits, before their release."""
     task = Task(tmp_path, mysql80, mysql80.fresh_database("load"), mode="all", tables=("words", "notes", "pairs"))
     fill(mysql80, task.database, 60_000, every_type=False)
@@ -68,6 +71,7 @@ def test_an_ad_hoc_snapshot_killed_in_each_phase_resumes_and_repeats_nothing(mys
             assert execute(["snapshot", str(task.spec), *names]) == 0
         for point in SNAPSHOT:
             die_at(task, point)
+    record_property("faults", len(SNAPSHOT))
     task.catch_up()
     assert_silver_equals_source(spark, task)
     recorded = chunks_of(spark, task)

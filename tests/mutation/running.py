@@ -9,6 +9,7 @@ import sys
 import time
 import traceback
 from collections.abc import Sequence
+from enum import Enum
 from pathlib import Path
 
 from tests.mutation.mutants import Mutant, mutated
@@ -28,7 +29,33 @@ WAIT_SECONDS = 15.0
 LONGEST_SECONDS = 900.0
 """The time limit of all tests that run on mutants, unmutated."""
 OUTPUT = "mutant.log"
-_SURVIVED = 0
+_SURVIVED, _INTERNAL_ERROR, _USAGE_ERROR, _NONE_COLLECTED = 0, 3, 4, 5
+"""Exit codes of pytest."""
+
+
+class Fate(str, Enum):
+    """What the tests do with a mutant."""
+
+    KILLED = "killed"
+    TIMED_OUT = "killed by a timeout"
+    SURVIVED = "SURVIVED"
+    UNCOLLECTED = "not collected"
+    """Pytest cannot collect the tests: most often the mutant prevents an import."""
+    UNTESTED = "not tested"
+    """Pytest itself failed, or found no test."""
+
+
+def fate_of(code: int | None) -> Fate:
+    """The fate that an exit code of pytest shows; None: the tests exceeded their time. A signal kills, too."""
+    if code is None:
+        return Fate.TIMED_OUT
+    known = {
+        _SURVIVED: Fate.SURVIVED,
+        _INTERNAL_ERROR: Fate.UNTESTED,
+        _USAGE_ERROR: Fate.UNCOLLECTED,
+        _NONE_COLLECTED: Fate.UNTESTED,
+    }
+    return known.get(code, Fate.KILLED)
 
 
 def copied(folder: Path) -> Path:
@@ -79,24 +106,39 @@ def check_unmutated(copy: Path, tests: Sequence[str]) -> None:
         raise RuntimeError(f"tests fail in a fork without a mutant:\n{(copy / OUTPUT).read_text()[-4000:]}")
 
 
-def is_killed(copy: Path, mutant: Mutant, tests: Sequence[str], seconds: float) -> bool:
-    """Whether one of the tests fails, or all of them hang, on the mutant."""
+def run_mutant(copy: Path, mutant: Mutant, tests: Sequence[str], seconds: float) -> Fate:
+    """Run tests on a mutant: it is killed, also by a timeout, or survives.
+
+    Raises:
+        RuntimeError: pytest itself failed, or it cannot collect the tests without the mutant either.
+    """
+    fate = fate_of(_mutated_code(copy, mutant, tests, 3 * seconds + WAIT_SECONDS))
+    output = (copy / OUTPUT).read_text("utf-8", "replace")[-4000:]
+    if fate is Fate.UNCOLLECTED and _exit_code(copy, tests, LONGEST_SECONDS, "--collect-only") == _SURVIVED:
+        return Fate.KILLED
+    if fate in (Fate.UNCOLLECTED, Fate.UNTESTED):
+        raise RuntimeError(f"{mutant} is {fate.value}, pytest itself failed:\n{output}")
+    return fate
+
+
+def _mutated_code(copy: Path, mutant: Mutant, tests: Sequence[str], seconds: float) -> int | None:
     module = copy / mutant.path
     text, status = module.read_text("utf-8"), module.stat()
     module.write_text(mutated(text, mutant), "utf-8")
     # Not the mtime of the original: its compiled file would be used instead if the sizes are equal.
     os.utime(module, (status.st_atime, status.st_mtime + 60))
     try:
-        return _exit_code(copy, tests, 3 * seconds + WAIT_SECONDS) != _SURVIVED
+        return _exit_code(copy, tests, seconds)
     finally:
         module.write_text(text, "utf-8")
         os.utime(module, (status.st_atime, status.st_mtime))
 
 
-def _exit_code(copy: Path, tests: Sequence[str], seconds: float) -> int:
+def _exit_code(copy: Path, tests: Sequence[str], seconds: float, *options: str) -> int | None:
+    """Pytest's exit code in a fork; None: it exceeds its time."""
     child = os.fork()
     if not child:
-        _run_here(copy, tests)
+        _run_here(copy, [*tests, *options])
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         ended, status = os.waitpid(child, os.WNOHANG)
@@ -104,12 +146,13 @@ def _exit_code(copy: Path, tests: Sequence[str], seconds: float) -> int:
             return os.waitstatus_to_exitcode(status)
         time.sleep(0.02)
     os.killpg(child, signal.SIGKILL)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    os.waitpid(child, 0)
+    return None
 
 
-def _run_here(copy: Path, tests: Sequence[str]) -> None:
+def _run_here(copy: Path, arguments: Sequence[str]) -> None:
     """In the fork: unload the checkout's own modules, and write no compiled modules."""
-    code = 1
+    code = _INTERNAL_ERROR
     try:
         os.setsid()
         resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
@@ -127,7 +170,7 @@ def _run_here(copy: Path, tests: Sequence[str]) -> None:
 
         # pytest cannot rewrite plugins that are already imported, which is not a test failure.
         options = ["-x", "-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
-        code = int(pytest.main([*tests, *options]))
+        code = int(pytest.main([*arguments, *options]))
     except BaseException:  # noqa: BLE001 - nothing may leave the fork
         traceback.print_exc()
     finally:

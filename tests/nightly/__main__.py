@@ -3,7 +3,7 @@
 The state of a commit's night is in var/nightly, with the output of each part. After each part docs/verification.md and
 docs/verification.json are written; with the committed JSON a fresh checkout resumes the night of its commit.
 SIGINT, SIGTERM and SIGHUP stop a part of tests and keep the results of those that ended.
-Exit code: 0 all lanes passed, 1 a lane failed, 3 the budget ended before all lanes had run.
+Exit code: 0 all lanes passed, 1 a lane failed or nothing of it passed, 3 the budget ended before all lanes had run.
 """
 
 import argparse
@@ -18,13 +18,12 @@ from contextlib import contextmanager
 
 from tests.nightly.committed import known_seconds, read_stored, resumed_night
 from tests.nightly.lanes import FOLDER, LANES, Lane, SuiteLane
-from tests.nightly.page import JSON, PAGE, summarize, verification, write_verification
-from tests.nightly.plan import Part, is_complete, parse_budget, plan_next
+from tests.nightly.page import JSON, PAGE, exit_code, repeat_commands, summarize, verification, write_verification
+from tests.nightly.plan import Part, parse_budget, plan_next
 from tests.nightly.running import Interrupted, collect, run_command, run_part, tail
 from tests.nightly.state import PART_SECONDS, Night, Outcome, PartResult, read_night, write_night
 
 STATE = FOLDER / "state.json"
-UNFINISHED = 3
 _RESULTS = tuple(f":(exclude,glob){each}" for each in (JSON, PAGE, "benchmarks/*.md"))
 """What tests and benchmarks have measured is committed after they ran: this does not count as a change of the code."""
 
@@ -35,9 +34,17 @@ def code_commit() -> str:
     Raises:
         SystemExit: the working tree has uncommitted changes.
     """
-    if changed := _git("status", "--porcelain", "--", ".", *_RESULTS):
+    if changed := _changes("normal"):
         raise SystemExit(f"nightly: commit or remove the changes first, the page names a commit:\n{changed}")
+    return _newest_commit()
+
+
+def _newest_commit() -> str:
     return _git("log", "-1", "--format=%H", "--", ".", *_RESULTS)
+
+
+def _changes(untracked: str) -> str:
+    return _git("status", "--porcelain", f"--untracked-files={untracked}", "--", ".", *_RESULTS)
 
 
 def _git(*arguments: str) -> str:
@@ -66,15 +73,28 @@ def run(night: Night, lanes: Sequence[Lane], budget: float, publish: Callable[[]
         try:
             result = run_part(part)
         except Interrupted as signalled:
-            _keep(signalled.result, night, publish)
+            _end(part, signalled.result, night, publish)
             raise
+        _end(part, result, night, publish)
+
+
+def _end(part: Part, result: PartResult, night: Night, publish: Callable[[], None]) -> None:
+    """Report a part and save its results, even if the terminal is gone."""
+    try:
+        _report(part, result, night.seed)
+    finally:
         _keep(result, night, publish)
-        _end(part, result, night.seed)
 
 
 def _keep(result: PartResult, night: Night, publish: Callable[[], None]) -> None:
-    if code_commit() != night.commit:
-        raise SystemExit("nightly: another commit was checked out during the part: its results do not count")
+    """Save a part's results, unless its tests may have run on other code.
+
+    A new file does not lose them: a crashed JVM writes one. The next call requires that it is removed.
+    """
+    changed, commit = _changes("no"), _newest_commit()
+    if changed or commit != night.commit:
+        what = changed or f"the commit is {commit}"
+        raise SystemExit(f"nightly: the code changed during the part, whose results do not count:\n{what}")
     night.add(result)
     publish()
 
@@ -96,18 +116,27 @@ def _begin(part: Part) -> None:
     print(f"nightly: {part.lane.name}, part {part.number}: {what}", flush=True)
 
 
-def _end(part: Part, result: PartResult, seed: int) -> None:
-    failed = [test for test, one in result.tests.items() if one.outcome == "failed"]
+def _report(part: Part, result: PartResult, seed: int) -> None:
     print(
         f"nightly: {part.lane.name}, part {part.number}: {result.outcome.value} after {result.seconds / 60:.0f} min",
         flush=True,
     )
     if result.outcome is Outcome.FAILED:
         print(tail(FOLDER / f"{part.lane.name}-{part.number}.log"))
-        lane = part.lane
-        repeats = [shlex.join(lane.command(test, seed)) for test in failed] if isinstance(lane, SuiteLane) else []
-        for command in repeats or [result.command]:
-            print(f"repeat: {command}", flush=True)
+    _print_repeats(repeat_commands(part.lane, [result], seed))
+
+
+def _print_repeats(commands: Sequence[str]) -> None:
+    for command in commands:
+        print(f"repeat: {command}", flush=True)
+
+
+def _sum_up(lanes: Sequence[Lane], night: Night) -> int:
+    """Print the results of lanes and the commands that repeat their failures, and return the exit code."""
+    summaries = [summarize(lane, night) for lane in lanes]
+    print("nightly: " + ", ".join(f"{one.lane} {one.result}" for one in summaries), flush=True)
+    _print_repeats([command for one in summaries for command in one.repeat])
+    return exit_code(summaries)
 
 
 def begun_night(commit: str, lanes: Sequence[Lane]) -> Night:
@@ -171,13 +200,12 @@ def main(arguments: Sequence[str] | None = None, lanes: Sequence[Lane] = LANES) 
         parser.error(str(error))
     with _alone():
         night = begun_night(code_commit(), lanes)
-        run(night, chosen, budget, lambda: _write(night, lanes))
-        _write(night, lanes)
-    summaries = [summarize(lane, night) for lane in chosen]
-    print("nightly: " + ", ".join(f"{one.lane} {one.result}" for one in summaries), flush=True)
-    if any(one.result == "failed" for one in summaries):
-        return 1
-    return 0 if all(is_complete(lane, night) for lane in chosen) else UNFINISHED
+        try:
+            run(night, chosen, budget, lambda: _write(night, lanes))
+            _write(night, lanes)
+        finally:
+            code = _sum_up(chosen, night)
+    return code
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.nightly.lanes import Lane, SuiteLane
-from tests.nightly.state import CaseResult, Night, Outcome, PartResult, finished, seed_of
+from tests.nightly.state import CaseResult, Night, Outcome, PartResult, attempted, finished, seed_of
 
 SINGLE_SECONDS = 10.0
 """Tests that take at least this long are listed with their durations; for the others, each file has the mean."""
@@ -90,7 +90,9 @@ def _stored_part(part: PartResult, order: Sequence[str]) -> dict[str, Any]:
     passed = [number for number, test in enumerate(order) if ended.get(test) == "passed"]
     named = {kind: [test for test, outcome in ended.items() if outcome == kind] for kind in _NAMED}
     figures = {name: value for name, value in asdict(part).items() if name not in {"planned", "tests"}}
-    return {**figures, "outcome": part.outcome.value, "tests": {"passed": _ranges(passed), **named}}
+    tests = {"passed": _ranges(passed), **named}
+    # The planned tests are not stored, but those that count as an attempt are.
+    return {**figures, "outcome": part.outcome.value, "interrupted": attempted(part), "tests": tests}
 
 
 def _part(stored: Mapping[str, Any], order: Sequence[str]) -> PartResult:

@@ -10,10 +10,12 @@ from typing import Any
 from tests.nightly.committed import stored_night
 from tests.nightly.lanes import Lane, SuiteLane
 from tests.nightly.plan import is_complete, pending
-from tests.nightly.state import Night, Outcome, finished, replace_text
+from tests.nightly.state import Night, Outcome, PartResult, finished, replace_text
 
 JSON = Path("docs/verification.json")
 PAGE = Path("docs/verification.md")
+UNFINISHED = 3
+"""The exit code of a call whose budget ended before all lanes had run."""
 HEADS = ("lane", "result", "passed", "failed", "skipped", "to run", "minutes", "faults injected", "rows", "seeds")
 
 INTRODUCTION = (
@@ -27,7 +29,9 @@ class LaneSummary:
     """One line of the page.
 
     Attributes:
-        result: `passed`, `failed`, `incomplete` or `not run`.
+        result: `passed`, `failed`, `incomplete` or `not run`. A lane with nothing left to run is `incomplete` if nothing
+            has passed.
+        failed: tests, or what a program reports; a program that reports failures may pass (`tests/mutation`).
         pending: tests, or parts of a program, that have not run.
         seconds: of all parts.
         repeat: for each failure, a command that reproduces it.
@@ -72,24 +76,27 @@ def summarize(lane: Lane, night: Night) -> LaneSummary:
         outcomes = [result.outcome for result in results.values()]
         passed, failed, skipped = (outcomes.count(kind) for kind in ("passed", "failed", "skipped"))
         left = len(pending(lane, night))
-        repeat = [
-            shlex.join(lane.command(test, night.seed)) for test, result in results.items() if result.outcome == "failed"
-        ]
         notes += tuple(f"skipped: {test}" for test, result in results.items() if result.outcome == "skipped")
     else:
         passed, failed = sum(part.passed for part in parts), sum(part.failed for part in parts)
         skipped, left = 0, lane.parts - len(parts)
-        repeat = []
-    broken = [part.command for part in parts if part.outcome is Outcome.FAILED]
-    repeat += [] if repeat else broken
+    repeat = repeat_commands(lane, parts, night.seed)
     if lane.name in night.unprepared:
         repeat.append(shlex.join(lane.prepare))
         notes += (night.unprepared[lane.name],)
-    result = _result(bool(failed or repeat), begun=bool(parts), complete=is_complete(lane, night) and passed > 0)
+    result = _result(bool(repeat), begun=bool(parts), complete=is_complete(lane, night) and passed > 0)
     seeds = tuple(dict.fromkeys(part.seed for part in parts if part.seed is not None))
     return LaneSummary(
         lane.name, result, passed, failed, skipped, left, round(seconds, 1), faults, rows, seeds, tuple(repeat), notes
     )
+
+
+def repeat_commands(lane: Lane, parts: Sequence[PartResult], seed: int) -> list[str]:
+    """A command for each failed test, and the command of each part that failed without a failed test."""
+    failed = [test for test, result in finished(parts).items() if result.outcome == "failed"]
+    tests = [shlex.join(lane.command(test, seed)) for test in failed] if isinstance(lane, SuiteLane) else []
+    broken = [part for part in parts if part.outcome is Outcome.FAILED and finished([part]).keys().isdisjoint(failed)]
+    return [*tests, *(part.command for part in broken)]
 
 
 def _result(failed: bool, *, begun: bool, complete: bool) -> str:  # noqa: FBT001 - a truth table
@@ -98,6 +105,14 @@ def _result(failed: bool, *, begun: bool, complete: bool) -> str:  # noqa: FBT00
     if not begun:
         return "not run"
     return "passed" if complete else "incomplete"
+
+
+def exit_code(summaries: Sequence[LaneSummary]) -> int:
+    """1 if a lane failed or has nothing left to run and has not passed, UNFINISHED if tests are left, otherwise 0."""
+    waiting = [one for one in summaries if one.result != "passed"]
+    if any(one.result == "failed" or not one.pending for one in waiting):
+        return 1
+    return UNFINISHED if waiting else 0
 
 
 def verification(lanes: Sequence[Lane], night: Night) -> Verification:

@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 
 VARIABLE = "DMDELTA_REPORTS"
-CELL = "cell"
-"""The property of a test in tests/crash for each fault of the fault matrix that it injects."""
 FAULTS = "faults"
-"""The property whose value is the number of other faults that a test injects."""
+"""The property of a test whose value is a number of faults that it has injected; a test may have several."""
 
 
 class Reports:
@@ -32,7 +30,7 @@ class Reports:
             self._outcomes[test] = report.outcome
         # A teardown may not follow: it hangs, or the process of pytest-xdist has died.
         if report.failed or report.when == "teardown":
-            faults = sum(value if name == FAULTS else name == CELL for name, value in report.user_properties)
+            faults = sum(value for name, value in report.user_properties if name == FAULTS)
             outcome = self._outcomes.get(test, "passed")
             self._write({"ended": test, "outcome": outcome, "seconds": round(self._seconds[test], 2), "faults": faults})
 

@@ -10,8 +10,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from typing import Any
 from tests.nightly.lanes import FOLDER, PYTHON, RunLane, SuiteLane
 from tests.nightly.plan import Part
 from tests.nightly.reports import VARIABLE
-from tests.nightly.state import CaseResult, Outcome, PartResult
+from tests.nightly.state import CaseResult, Outcome, PartResult, has_hung
 
 STOP_SECONDS = 120.0
 """Maximum seconds that a part takes to end after SIGINT: fixtures stop their servers and JVMs."""
@@ -53,8 +53,18 @@ class Ended:
         return _ENDED.get(self.code, Outcome.FAILED)
 
 
-def run_command(command: Sequence[str], log: Path, limit: float, more: Mapping[str, str] | None = None) -> Ended:
+def run_command(
+    command: Sequence[str],
+    log: Path,
+    limit: float,
+    more: Mapping[str, str] | None = None,
+    is_done: Callable[[], bool] = lambda: False,
+) -> Ended:
     """Run a command and write its output to a file.
+
+    Args:
+        more: variables of its environment.
+        is_done: whether it has only to end; it then has STOP_SECONDS after the limit.
 
     Raises:
         KeyboardInterrupt: a signal has ended the wait; the command is stopped.
@@ -71,15 +81,25 @@ def run_command(command: Sequence[str], log: Path, limit: float, more: Mapping[s
             start_new_session=True,
             preexec_fn=_heed_signals,  # noqa: PLW1509 - no other thread runs
         )
-    code: int | None = None
     try:
-        code = child.wait(limit)
-    except subprocess.TimeoutExpired:
-        _stop(child)
+        code = _exit_code(child, limit, is_done)
     except KeyboardInterrupt:
         _stop(child)
         raise
+    if code is None:
+        _stop(child)
     return Ended(code, time.monotonic() - began, log)
+
+
+def _exit_code(child: "subprocess.Popen[bytes]", limit: float, is_done: Callable[[], bool]) -> int | None:
+    """Wait for the exit code; None: the command has not ended."""
+    for seconds in (limit, STOP_SECONDS):
+        try:
+            return child.wait(seconds)
+        except subprocess.TimeoutExpired:
+            if not is_done():
+                break
+    return None
 
 
 def _heed_signals() -> None:
@@ -140,12 +160,16 @@ def _run_tests(part: Part, lane: SuiteLane) -> PartResult:
         figures = {"planned": part.tests, "tests": results, "interrupted": interrupted, "faults": faults}
         return _result(part, outcome, seconds, shlex.join(command), **figures)
 
+    def is_done() -> bool:
+        return read_reports(reports)[0].keys() >= set(part.tests)
+
     began = time.monotonic()
     try:
-        ended = run_command(command, place.with_suffix(".log"), part.limit, plugin)
+        ended = run_command(command, place.with_suffix(".log"), part.limit, plugin, is_done)
     except KeyboardInterrupt as signalled:
         raise Interrupted(result(Outcome.STOPPED, time.monotonic() - began)) from signalled
-    return result(ended.outcome, ended.seconds)
+    found = result(ended.outcome, ended.seconds)
+    return replace(found, outcome=Outcome.FAILED) if has_hung(found) else found
 
 
 def read_reports(file: Path) -> tuple[dict[str, CaseResult], tuple[str, ...]]:

@@ -97,12 +97,28 @@ class Night:
         self.seconds |= {f"{part.lane} {test}": result.seconds for test, result in part.tests.items()}
 
 
+def attempted(part: PartResult) -> tuple[str, ...]:
+    """The tests that a part at its full limit has tried in vain.
+
+    These are the tests that it interrupted. If none of its tests started, these are all of them: pytest hangs before
+    the first one.
+    """
+    has_started = part.interrupted or part.tests
+    is_stuck = part.outcome is Outcome.STOPPED and part.seconds >= PART_SECONDS and not has_started
+    return part.planned if is_stuck else part.interrupted
+
+
+def has_hung(part: PartResult) -> bool:
+    """Whether all tests of a part ended, but pytest did not: the limit has stopped it."""
+    return part.outcome is Outcome.STOPPED and set(part.planned) <= part.tests.keys()
+
+
 def finished(parts: Sequence[PartResult]) -> dict[str, CaseResult]:
     """The tests of a lane that are done.
 
     A planned test without a result has failed if its part ended before the limit: pytest itself failed.
     """
-    attempts = Counter(test for part in parts if part.seconds >= PART_SECONDS for test in part.interrupted)
+    attempts = Counter(test for part in parts if part.seconds >= PART_SECONDS for test in attempted(part))
     done = {test: CaseResult("failed", 0.0) for test, count in attempts.items() if count >= MOST_ATTEMPTS}
     for part in parts:
         if part.outcome is not Outcome.STOPPED:

@@ -19,7 +19,8 @@ def part(outcome, first, last, *, failed=(), skipped=(), **more):
     """A part in which a range of the tests ended."""
     kinds = dict.fromkeys(failed, "failed") | dict.fromkeys(skipped, "skipped")
     ended = {TESTS[number]: CaseResult(kinds.get(number, "passed"), 2.0 + 10 * number) for number in range(first, last)}
-    return PartResult("unit", outcome, 100.0, "pytest @x", tests=ended, **{"planned": tuple(ended), **more})
+    more = {"planned": tuple(ended), "seconds": 100.0, **more}
+    return PartResult("unit", outcome, command="pytest @x", tests=ended, **more)
 
 
 def a_night(*parts):
@@ -59,6 +60,16 @@ def test_a_test_that_exceeds_its_second_part_elsewhere_has_failed():
     found.add(replace(stopped, tests={}))
     assert pending(UNIT, found)[0] == TESTS[3]
     assert summarize(UNIT, found).failed == 1
+
+
+def test_tests_of_a_second_part_elsewhere_that_starts_none_have_failed():
+    """Pytest hangs before the first test."""
+    stuck = part(Outcome.STOPPED, 0, 0, planned=tuple(TESTS[:3]), seconds=PART_SECONDS)
+    found = resumed(a_night(stuck))
+    assert pending(UNIT, found) == TESTS
+    assert resumed(found).parts == found.parts
+    found.add(stuck)
+    assert pending(UNIT, found) == TESTS[3:]
 
 
 def test_a_lane_with_other_tests_restarts():

@@ -1,24 +1,46 @@
 """`make test-fast`: the list of its tests on a server."""
 
-import ast
+from dataclasses import replace
 from pathlib import Path
 
-TESTS = Path(__file__).parents[2]
-LIST = TESTS / "fast.txt"
+import pytest
+
+from tests.nightly.lanes import SuiteLane
+from tests.nightly.running import collect
+
+LIST = Path(__file__).parents[2] / "fast.txt"
+LANE = SuiteLane("fast", (f"@{LIST}",), "not long", test_seconds=30.0)
 
 
-def functions_of(file: Path) -> set[str]:
-    """The test functions of a file that every test run includes."""
-    functions = [node for node in ast.parse(file.read_text("utf-8")).body if isinstance(node, ast.FunctionDef)]
-    return {one.name for one in functions if "pytest.mark.long" not in map(ast.unparse, one.decorator_list)}
-
-
-def test_each_line_names_a_test_of_the_ordinary_lane():
-    """A renamed, removed or long test in the list is an error."""
+def test_the_lane_runs_each_test_of_the_list():
+    """A renamed or removed test is an error. A test that is long would be left out silently."""
     lines = LIST.read_text("utf-8").splitlines()
     assert len(lines) == len(set(lines)) > 0
+    listed = collect(replace(LANE, marks=""))
     for line in lines:
-        file, _, test = line.partition("::")
-        functions = functions_of(TESTS.parent / file)
-        assert functions, f"{LIST.name}: {file} has no tests"
-        assert not test or test.partition("[")[0] in functions, f"{LIST.name}: no test {line}"
+        assert any(test.startswith(line) for test in listed), f"{LIST.name}: {line} has no tests"
+    assert collect(LANE) == listed
+
+
+LONG = """
+import pytest
+pytestmark = pytest.mark.long
+def test_some(): pass
+"""
+LONG_PARAMETER = """
+import pytest
+@pytest.mark.parametrize("n", [1, pytest.param(2, marks=pytest.mark.long)])
+def test_some(n): pass
+"""
+
+
+@pytest.mark.parametrize("tests", [LONG, LONG_PARAMETER])
+def test_collecting_notices_a_long_test(tests, tmp_path, monkeypatch):
+    """Whether its module or a parameter is long."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "test_some.py").write_text(tests)
+    (tmp_path / "test_other.py").write_text("def test_other(): pass")
+    (tmp_path / "list.txt").write_text("test_some.py\ntest_other.py\n")
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = long\n")
+    lane = replace(LANE, paths=("@list.txt",))
+    assert set(collect(lane)) < set(collect(replace(lane, marks="")))

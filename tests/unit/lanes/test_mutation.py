@@ -3,7 +3,6 @@
 import pytest
 
 from tests.mutation import selection
-from tests.mutation.accepted import Accepted, accepted_reason, read_accepted
 from tests.mutation.mutants import PURE_MODULES, Mutant, Regions, modules
 from tests.mutation.running import ROOT
 from tests.mutation.selection import Contexts, nearness, plan_tests
@@ -109,19 +108,3 @@ def test_the_time_of_a_mutant_is_limited(slow, tests):
 
 def test_at_least_one_test_is_run():
     assert plan_tests(a_mutant(4), Contexts(LINES, {FAR: 9000.0})) == [FAR]
-
-
-def test_an_accepted_survivor_has_a_reason():
-    """It applies to its path, line and operator only."""
-    accepted = [Accepted(MODULE, "x = 1", "Number", "it is a buffer's size")]
-    assert accepted_reason(accepted, a_mutant(), "x = 1") == "it is a buffer's size"
-    assert accepted_reason(accepted, a_mutant(), "x = 2") is None
-    assert accepted_reason(accepted, a_mutant(operator="AddNot"), "x = 1") is None
-
-
-def test_each_accepted_survivor_is_a_line_of_its_module():
-    """An entry whose line is gone is deleted."""
-    for entry in read_accepted():
-        lines = {line.strip() for line in (ROOT / entry.path).read_text("utf-8").splitlines()}
-        assert entry.code in lines, entry
-        assert entry.reason

@@ -1,58 +1,17 @@
 """`make nightly` end to end: calls with small lanes, in a temporary repository."""
 
 import json
-import shlex
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.nightly.__main__ import UNFINISHED, chosen_lanes, code_commit, main, run
-from tests.nightly.lanes import FOLDER, LANES, RunLane, SuiteLane
-from tests.nightly.page import JSON, PAGE, read_verification
+from tests.nightly.__main__ import chosen_lanes, code_commit, main, run
+from tests.nightly.lanes import LANES
+from tests.nightly.page import JSON, PAGE, UNFINISHED, read_verification
 from tests.nightly.state import Night
-from tests.support.relaying import wait_until
-
-ROOT = Path(__file__).parents[3]
-TESTS = """
-import pathlib
-import pytest
-
-def test_good(): pass
-def test_left_out(): pytest.skip("no server")
-def test_faults(record_property): record_property("cell", 1)
-def test_bad(): assert not pathlib.Path("broken").exists()
-"""
-PROGRAM = """
-import json, sys
-json.dump({"passed": 5, "faults": 2, "rows": 1000, "notes": ["seed " + sys.argv[1]]}, open(sys.argv[2], "w"))
-"""
-SUITE = SuiteLane("suite", ("test_some.py",), "not long", 1.0, prepare=(sys.executable, "-c", "open('made', 'w')"))
-LOAD = RunLane("load", ("load.py", "{seed}", "{json}"), seconds=30.0, parts=2)
-SMALL = (SUITE, LOAD)
-
-
-def git(*arguments: str) -> str:
-    identity = ("-c", "user.name=x", "-c", "user.email=x@example.com")
-    return subprocess.run(["git", *identity, *arguments], check=True, capture_output=True, text=True).stdout.strip()
-
-
-@pytest.fixture
-def repository(tmp_path, monkeypatch):
-    """A repository as the current folder, with one commit of a test file and a program."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    (tmp_path / "test_some.py").write_text(TESTS)
-    (tmp_path / "load.py").write_text(PROGRAM)
-    (tmp_path / ".gitignore").write_text("var\nmade\nbroken\n.pytest_cache\n__pycache__\n")
-    (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    (tmp_path / "docs").mkdir()
-    git("init", "-q")
-    git("add", ".")
-    git("commit", "-qm", "all")
-    return tmp_path
+from tests.unit.lanes.small_night import LOAD, PROGRAM, SMALL, git, lanes_of
 
 
 def commit_of(file: Path) -> str:
@@ -74,11 +33,6 @@ def test_results_are_no_change_of_the_code(repository):
     for changed in ("benchmarks/sink.py", "docs/sink.md"):
         code = commit_of(repository / changed)
         assert code_commit() == code
-
-
-def lanes_of(page: Path = JSON) -> dict[str, tuple[str, int, int, int]]:
-    """The content of the written file: result, passed, failed and pending, by lane."""
-    return {one.lane: (one.result, one.passed, one.failed, one.pending) for one in read_verification(page).lanes}
 
 
 def test_a_call_runs_the_remaining_parts(repository, capsys):
@@ -166,60 +120,6 @@ def test_a_lane_that_collects_other_tests_restarts(repository, capsys):
     assert main(["--budget", "0m"], SMALL) == UNFINISHED
     assert "suite: other tests than" in capsys.readouterr().out
     assert lanes_of()["suite"] == ("not run", 0, 0, 4)
-
-
-def test_a_failing_part_prints_the_command_that_repeats_it(repository, capsys):
-    """For a test, and for a program with its seed; the other parts still run."""
-    (repository / "broken").touch()
-    (repository / "load.py").write_text("import sys\nsys.exit(int(sys.argv[1]) % 2)")
-    git("commit", "-qam", "fails with odd seeds")
-    assert main([], SMALL) == 1
-    assert lanes_of() == {"suite": ("failed", 2, 1, 0), "load": ("failed", 0, 0, 0)}
-    repeats = [line for line in capsys.readouterr().out.splitlines() if line.startswith("repeat: ")]
-    seed = int(git("rev-parse", "HEAD")[:8], 16) % 1_000_000
-    odd = seed if seed % 2 else seed + 1
-    assert repeats[0].endswith(f" -m pytest test_some.py::test_bad -m 'not long' --hypothesis-seed={seed}")
-    assert f" load.py {odd} " in repeats[1]
-    assert len(repeats) == 2
-    assert all(f"`{repeat.removeprefix('repeat: ')}`" in PAGE.read_text() for repeat in repeats)
-    repeated = subprocess.run(shlex.split(repeats[0])[1:], check=False, capture_output=True)
-    assert repeated.returncode == 1
-
-
-def test_a_signal_keeps_the_results(repository):
-    """The next call runs the test that was interrupted, and those after it."""
-    (repository / "test_some.py").write_text(TESTS + "def test_slow(): __import__('time').sleep(60)\n")
-    git("commit", "-qam", "a slow test")
-    call = "from tests.unit.lanes.test_nightly_call import SMALL\nimport runpy, sys, signal\n"
-    call += "from tests.nightly import __main__\nsignal.signal(signal.SIGTERM, signal.default_int_handler)\n"
-    call += "__main__.main([], SMALL)"
-    caller = subprocess.Popen([sys.executable, "-c", call])
-    reports = repository / FOLDER / "suite-1.jsonl"
-    wait_until(lambda: reports.exists() and '"begun": "test_some.py::test_slow"' in reports.read_text(), 60.0)
-    with pytest.raises(SystemExit, match="another call is running"):
-        main([], SMALL)
-    caller.terminate()
-    assert caller.wait(60)
-    assert lanes_of()["suite"] == ("incomplete", 3, 0, 1)
-
-
-def test_a_commit_during_a_part_is_no_result(repository):
-    """Its tests may have run on other code."""
-    (repository / "load.py").write_text("import pathlib; pathlib.Path('load.py').write_text('')")
-    git("commit", "-qam", "changes itself")
-    with pytest.raises(SystemExit, match=r"commit or remove the changes(.|\n)*load\.py"):
-        main(["--lanes", "load"], SMALL)
-    assert lanes_of()["load"] == ("not run", 0, 0, 2)
-
-
-def test_a_lane_whose_preparation_fails_has_failed(repository):
-    """The other lanes run."""
-    broken = replace(LOAD, prepare=(sys.executable, "-c", "raise SystemExit('no Go')"))
-    assert main([], [broken, SUITE]) == 1
-    assert lanes_of() == {"load": ("failed", 0, 0, 2), "suite": ("passed", 3, 0, 0)}
-    (load, _) = read_verification(JSON).lanes
-    assert [note.rpartition(" fails: ")[2] for note in load.notes] == ["no Go"]
-    assert load.repeat == (shlex.join(broken.prepare),)
 
 
 def test_a_preparation_is_part_of_the_budget(repository):
