@@ -82,7 +82,7 @@ def evaluate_tables(
         results.append(result)
         report(result)
 
-    for part in plan_parts(sources):
+    for part in parts_of(sources):
         _evaluate(part, suites, add, stage)
     if not results:
         raise ConfigError(f"silver has no table {request.table}", hint="use its name at the source: schema.table")
@@ -125,7 +125,7 @@ class SourcePart:
     names: Sequence[TableName]
 
 
-def plan_parts(sources: Sequence[tuple[TaskSource, QualityRequest]]) -> list[SourcePart]:
+def parts_of(sources: Sequence[tuple[TaskSource, QualityRequest]]) -> list[SourcePart]:
     """What to evaluate of each source that has anything: a warning names those without data or changes in the range.
 
     Raises:

@@ -1,15 +1,19 @@
 """A target without a server: it answers each statement as a test says."""
 
 import socket
+import threading
 
 import pymysql
+import pytest
 
+from dmdelta.errors import TargetUnavailable
 from dmdelta.model.retry import Retry
 from dmdelta.sink.target import target_session
 from dmdelta.sink.target.connection import TargetServer
 
 SERVER = TargetServer("127.0.0.1", 1, "u", "p")
 SOON = Retry(attempts=5, first=0.001, longest=0.002)
+WAIT = 30.0
 LOST = (2013, "Lost connection to MySQL server during query")
 
 
@@ -87,3 +91,27 @@ class FakeTarget:
     def statements(self):
         """The statements of each connection."""
         return [connection.statements for connection in self.connections]
+
+
+def error_of_cut_off(target, act, cut_off):
+    """Cut off what another thread does while the target hangs; returns the error that ends it."""
+    hanging, answer, errors = threading.Event(), target.answer, []
+
+    def hang(connection, sql):
+        answer(connection, sql)
+        hanging.set()
+        connection.hang()
+
+    def run():
+        with pytest.raises(TargetUnavailable) as caught:
+            act()
+        errors.append(caught.value)
+
+    target.answer = hang
+    thread = threading.Thread(target=run)
+    thread.start()
+    assert hanging.wait(WAIT)
+    cut_off()
+    thread.join(WAIT)
+    (error,) = errors
+    return error

@@ -7,7 +7,7 @@ import pytest
 
 from dmdelta.config import TaskSpec
 from dmdelta.engine.quality import command
-from dmdelta.engine.quality.command import QualityRequest, plan_parts, split_by_source
+from dmdelta.engine.quality.command import QualityRequest, parts_of, split_by_source
 from dmdelta.errors import ConfigError
 from dmdelta.logging import fields_of
 from dmdelta.model.position import Position
@@ -98,7 +98,7 @@ def planned(monkeypatch, caplog):
     def plan(request, *sources):
         caplog.clear()
         with caplog.at_level(logging.WARNING):
-            parts = plan_parts([(source, request) for source in sources])
+            parts = parts_of([(source, request) for source in sources])
         assert {(part.begin, part.end) for part in parts} == {(BEGIN, END)}
         found = {part.source.config.source_id: [".".join(name) for name in part.names] for part in parts}
         return found, [fields_of(record)["context"] for record in caplog.records]

@@ -17,9 +17,9 @@ from dmdelta.sink.execute.purger import purge_executed
 from dmdelta.sink.plan.checkpoint import Checkpoint, PushedPoint
 from dmdelta.sink.target.metadata import Metadata
 from tests.support.logged import logged
-from tests.unit.sink.fake_target import SERVER, SOON, FakeTarget, lost
+from tests.unit.sink.fake_target import SERVER, SOON, WAIT, FakeTarget, error_of_cut_off, lost
 
-LONG, INTERVAL, WAIT = 3600.0, 0.01, 30.0
+LONG, INTERVAL = 3600.0, 0.01
 
 
 def at(offset):
@@ -209,24 +209,7 @@ def test_another_run_has_taken_over(target, flusher):
 
 def test_a_write_that_hangs_is_cut_off(target, flusher):
     """It does not connect again, where it would lock the owner row once more; nor does the last checkpoint."""
-    hanging, errors = threading.Event(), []
-
-    def answer(connection, sql):
-        hanging.set()
-        connection.hang()
-
-    def write():
-        with pytest.raises(TargetUnavailable) as caught:
-            flusher.write(STOP)
-        errors.append(caught.value)
-
-    target.answer = answer
-    thread = threading.Thread(target=write)
-    thread.start()
-    assert hanging.wait(WAIT)
-    flusher.cut_off()
-    thread.join(WAIT)
-    assert len(errors) == 1
+    assert error_of_cut_off(target, lambda: flusher.write(STOP), flusher.cut_off)
     with pytest.raises(TargetUnavailable):
         flusher.write_last(STOP)
     assert len(target.connections) == 1

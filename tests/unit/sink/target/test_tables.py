@@ -1,7 +1,5 @@
 """Statements on the target without a server: what is repeated after a failure, by whom, and what errors quote."""
 
-import threading
-
 import pymysql
 import pytest
 
@@ -9,9 +7,8 @@ from dmdelta.errors import Fenced, SinkError, TargetUnavailable
 from dmdelta.sink.target import tables as module
 from dmdelta.sink.target.metadata import Metadata
 from dmdelta.sink.target.tables import Tables
-from tests.unit.sink.fake_target import SERVER, SOON, FakeTarget, lost
+from tests.unit.sink.fake_target import SERVER, SOON, FakeTarget, error_of_cut_off, lost
 
-WAIT = 30.0
 TRUNCATE = "TRUNCATE `d`.`t`"
 
 
@@ -79,25 +76,8 @@ def test_a_statement_is_not_repeated_after_a_takeover(target):
 
 def test_a_statement_that_hangs_is_cut_off(target):
     """Its thread ends with an error that the loop retries, and neither repeats it nor executes another one."""
-    hanging, errors = threading.Event(), []
-
-    def respond(connection, sql):
-        target.executed.append(sql)
-        hanging.set()
-        connection.hang()
-
-    def change():
-        with pytest.raises(TargetUnavailable) as caught:
-            tables.change(TRUNCATE, in_doubt=False)
-        errors.append(caught.value)
-
-    target.answer, tables = respond, Tables(SERVER, METADATA)
-    thread = threading.Thread(target=change)
-    thread.start()
-    assert hanging.wait(WAIT)
-    tables.cut_off()
-    thread.join(WAIT)
-    assert len(errors) == 1
+    tables, target.answer = Tables(SERVER, METADATA), lambda _, sql: target.executed.append(sql)
+    assert error_of_cut_off(target, lambda: tables.change(TRUNCATE, in_doubt=False), tables.cut_off)
     for act in (lambda: tables.change(TRUNCATE, in_doubt=False), lambda: tables.has(("d", "t"))):
         with pytest.raises(TargetUnavailable):
             act()

@@ -12,9 +12,8 @@ from dmdelta.model.retry import Retry
 from dmdelta.sink.target.connection import execute, shut_down
 from dmdelta.sink.target.target_session import TargetSession
 from tests.support.logged import logged
-from tests.unit.sink.fake_target import LOST, SERVER, SOON, FakeTarget, lost
+from tests.unit.sink.fake_target import LOST, SERVER, SOON, WAIT, FakeTarget, lost
 
-WAIT = 30.0
 SLOW = Retry(attempts=30, first=WAIT, longest=WAIT)
 
 
