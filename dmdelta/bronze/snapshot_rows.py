@@ -75,7 +75,7 @@ def _batches(origin: ChunkOrigin, parts: Iterator[Watermark | Packets]) -> Itera
     def shared(op: Op, text: str | None, version: int | None, metadata: bytes) -> Shared:
         return Shared(None, now, *schema.name, op, ddl=text, version=version, metadata=metadata)
 
-    batch.add_note(seq, -1, shared(Op.SCHEMA, schema.to_json(), schema.version, b""))
+    batch.add_note(seq, -1, shared(Op.SCHEMA, schema.to_json(defaults=True), schema.version, b""))
     for part in parts:
         if isinstance(part, Watermark):
             batch.add_note(seq, -2, shared(Op.WATERMARK, part.to_json(), None, b""))

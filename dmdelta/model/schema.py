@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from dmdelta.model.position import Position
@@ -45,6 +45,8 @@ class Column:
         nullable: NULL is allowed.
         visible: False for INVISIBLE columns.
         collation: MySQL's name of the collation of a text type, enum or set; None for other types and if unknown.
+        default: the literal after DEFAULT, as text, of the types `WITH_DEFAULT`; None for none, NULL or an expression,
+            and if unknown: table maps do not contain it. Structures that differ only in it are equal.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Column:
     nullable: bool = True
     visible: bool = True
     collation: str | None = None
+    default: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +130,18 @@ class TableSchema:
         """A stable 63-bit hash of the schema: the `schema_version` of its bronze rows."""
         return int.from_bytes(hashlib.blake2b(self.to_json().encode(), digest_size=8).digest(), "big") >> 1
 
-    def to_json(self) -> str:
+    def to_json(self, *, defaults: bool = False) -> str:
+        """
+        Args:
+            defaults: with the defaults of the columns that have one.
+        """
         fields = asdict(self)
         for column in fields["columns"]:
             # Schemas without collations keep their original JSON, and so their version.
             if column["collation"] is None:
                 del column["collation"]
+            if not defaults or column["default"] is None:
+                del column["default"]
         if not self.unique_key:
             del fields["unique_key"]
         return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))

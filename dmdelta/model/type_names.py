@@ -15,3 +15,5 @@ SIZED = ("char", "varchar", "binary", "varbinary")
 """Types with a user-defined length."""
 CLOCKED = ("time", "datetime", "timestamp")
 """Types with fractional seconds."""
+WITH_DEFAULT = ("char", "varchar", *NAMED, *INTEGERS, "decimal", "float", "double", "year", "date", "time", "datetime")
+"""Types whose literal default is a text that depends on no session."""

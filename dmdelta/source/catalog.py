@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from dmdelta.binlog.values.collation_names import plain_name
 from dmdelta.model.schema import SYSTEM_SCHEMAS, Column, TableName, TableSchema
-from dmdelta.model.type_names import CLOCKED, SIZED, TEXTUAL
+from dmdelta.model.type_names import CLOCKED, SIZED, TEXTUAL, WITH_DEFAULT
 from dmdelta.source.connection import query
+from dmdelta.source.server import flavor_of
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -26,7 +27,8 @@ BASE_TABLE, SEQUENCE, SYSTEM_VERSIONED = "BASE TABLE", "SEQUENCE", "SYSTEM VERSI
 """The types of what has rows in the log; MySQL has only the first, MariaDB all."""
 _COLUMNS = """
 SELECT table_schema, table_name, column_name, data_type, column_type, character_octet_length,
-       numeric_precision, numeric_scale, datetime_precision, character_set_name, is_nullable, extra, collation_name
+       numeric_precision, numeric_scale, datetime_precision, character_set_name, is_nullable, extra, collation_name,
+       column_default
 FROM information_schema.columns
 WHERE table_schema IN %s{}
 ORDER BY table_schema, table_name, ordinal_position
@@ -55,6 +57,7 @@ _FIXED_BINARY = {"inet4": 4, "inet6": 16, "uuid": 16}
 _MEMBER = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
 _ESCAPE = re.compile(r"''|\\(.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "r": "\r", "0": "\0"}
+_NUMBER = re.compile(r"[-+]?\d+(\.\d*)?([eE][-+]?\d+)?")
 
 _Key = tuple[str, str]
 
@@ -88,10 +91,10 @@ def read_schemas(
     schemas = sorted({schema for schema, _ in names})
     if not schemas:
         return []
-    columns: dict[_Key, list[Column]] = defaultdict(list)
+    mariadb, columns = _is_mariadb(connection), defaultdict[_Key, list[Column]](list)
     for schema, table, *fields in query(connection, _COLUMNS.format(""), (schemas,)):
         if (schema, table) in names:
-            columns[schema, table].append(_column(fields))
+            columns[schema, table].append(_column(fields, mariadb=mariadb))
     keys = _keys(query(connection, _KEYS, (schemas,)))
     return [TableSchema(*name, tuple(listed), *keys.get(name, ((), ""))) for name, listed in columns.items()]
 
@@ -101,12 +104,17 @@ def read_columns(connection: "Connection[Any]", name: TableName) -> list[Column]
     `read_schemas`.
     """
     rows = query(connection, _COLUMNS.format(" AND table_name = %s"), ((name[0],), name[1]))
-    return [_column(fields) for schema, table, *fields in rows if (schema, table) == name]
+    mariadb = _is_mariadb(connection)
+    return [_column(fields, mariadb=mariadb) for schema, table, *fields in rows if (schema, table) == name]
 
 
-def _column(fields: Sequence[Any]) -> Column:
+def _is_mariadb(connection: "Connection[Any]") -> bool:
+    return flavor_of(connection.get_server_info()) == "mariadb"  # type: ignore[no-untyped-call]
+
+
+def _column(fields: Sequence[Any], *, mariadb: bool) -> Column:
     """Converts one row of `_COLUMNS`, starting at the column name."""
-    name, data_type, column_type, octets, digits, scale, fsp, charset, nullable, extra, collation = fields
+    name, data_type, column_type, octets, digits, scale, fsp, charset, nullable, extra, collation, default = fields
     kind = data_type.lower()
     length, precision = 0, 0
     # MySQL 8 names no character set for an ENUM or SET of bytes; MySQL 5.7 and MariaDB name `binary`.
@@ -133,7 +141,19 @@ def _column(fields: Sequence[Any]) -> Column:
         nullable=nullable == "YES",
         visible="INVISIBLE" not in extra.upper(),
         collation=plain_name(collation) if collation and is_text else None,
+        default=_default(kind, default, extra, mariadb=mariadb) if kind in WITH_DEFAULT else None,
     )
+
+
+def _default(kind: str, text: str | None, extra: str, *, mariadb: bool) -> str | None:
+    """The literal default. MySQL has its text here, and marks an expression since 8.0; MariaDB has SQL."""
+    if text is None or "DEFAULT_GENERATED" in extra.upper():
+        return None
+    is_number = _NUMBER.fullmatch(text) is not None
+    if mariadb:
+        quoted = _MEMBER.fullmatch(text)
+        return _ESCAPE.sub(_unescaped, quoted[1]) if quoted else text if is_number else None
+    return None if kind in CLOCKED and "CURRENT" in text.upper() else text
 
 
 def enum_members(column_type: str) -> tuple[str, ...]:

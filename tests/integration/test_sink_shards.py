@@ -85,7 +85,7 @@ def mode():
 
 @pytest.fixture(params=["mariadb", pytest.param("mysql80_too", marks=pytest.mark.long)])
 def sides(request, mode):
-    """Two sources, and a function that reads the target's columns."""
+    """Two sources, and a function that reads the names of the target's columns, or another part: 4 is the default."""
     server = request.getfixturevalue(request.param)
     database = server.fresh_database("merged")
     server.execute("CREATE TABLE t (id INT PRIMARY KEY, v INT, w VARCHAR(40))", database=database)
@@ -94,8 +94,8 @@ def sides(request, mode):
     tables = Tables(target_of(server))
     first, second = (Source(name, coordination, database, tables) for name in ("s1", "s2"))
 
-    def columns():
-        return [row[0] for row in server.query("SHOW COLUMNS FROM t", database)]
+    def columns(part=0):
+        return [row[part] for row in server.query("SHOW COLUMNS FROM t", database)]
 
     yield first, second, columns
     tables.close()
@@ -272,3 +272,15 @@ def test_optimistic(sides):
     assert follow(second, "c", "ALTER TABLE t DROP w") is DONE
     assert columns() == ["id", "v", "x", "y"]
     assert follow(first, "a", "ALTER TABLE t CHANGE v n INT") is WAITS
+
+
+@pytest.mark.parametrize("mode", [Mode.OPTIMISTIC])
+def test_rows_get_the_default_of_a_created_shard(sides):
+    """The column's default is that of its CREATE TABLE, for the others' rows, as their own ALTER TABLE gives it."""
+    first, second, columns = sides
+    first.open("a")
+    second.open()
+    created = "CREATE TABLE t (id INT PRIMARY KEY, v INT, w VARCHAR(40), x INT DEFAULT 7)"
+    assert second.follow(second.statement("c", created)) is DONE
+    assert first.follow(first.statement("a", "ALTER TABLE t ADD x INT DEFAULT 7")) is DONE
+    assert (columns(), columns(4)) == (["id", "v", "w", "x"], [None, None, None, "7"])

@@ -141,6 +141,40 @@ def test_structures_are_read_exactly(server: Server) -> None:
     )
 
 
+DEFAULTS = {
+    "a INT DEFAULT -5": "-5",
+    "b DECIMAL(9,2) NOT NULL DEFAULT 1.5": "1.50",
+    "c VARCHAR(20) DEFAULT 'it''s \\\\ 5'": "it's \\ 5",
+    "d CHAR(4) NOT NULL DEFAULT ''": "",
+    "e VARCHAR(9) DEFAULT 'NULL'": "NULL",
+    "f ENUM('x', 'it''s') DEFAULT 'it''s'": "it's",
+    "g SET('x', 'y') DEFAULT 'x,y'": "x,y",
+    "h DATE DEFAULT '2024-02-29'": "2024-02-29",
+    "i DATETIME(3) DEFAULT '2024-02-29 01:02:03.500'": "2024-02-29 01:02:03.500",
+    "j DATETIME DEFAULT CURRENT_TIMESTAMP": None,
+    "k YEAR DEFAULT 2024": "2024",
+    "l DOUBLE DEFAULT 1.5": "1.5",
+    "m INT": None,
+    "n INT DEFAULT NULL": None,
+    "o TIMESTAMP NOT NULL DEFAULT '2024-02-29 01:02:03'": None,
+    "p BIT(3) DEFAULT b'101'": None,
+    "q VARCHAR(30) DEFAULT '1'": "1",
+}
+
+
+def test_a_column_has_its_literal_default(server: Server) -> None:
+    """Its text, from each server's notation; not an expression, nor what depends on a session."""
+    expressions = (
+        {} if server.name == "mysql57" else {"r VARCHAR(40) DEFAULT (UUID())": None, "s INT DEFAULT (1 + 1)": None}
+    )
+    columns = DEFAULTS | expressions
+    database = server.fresh_database("defaults")
+    server.execute(f"CREATE TABLE t ({', '.join(columns)})", database=database)
+    with open_connection(endpoint_of(server)) as connection:
+        (schema,) = read_schemas(connection, lambda schema, _: schema == database)
+    assert [column.default for column in schema.columns] == list(columns.values())
+
+
 def test_invisible_columns_are_listed(mysql80: Server) -> None:
     """They are part of row images."""
     database = mysql80.fresh_database("invisible")

@@ -6,10 +6,10 @@ from typing import Any
 
 from dmdelta.ddl.tokens import Cursor, Kind, Token
 from dmdelta.ddl.types.added_values import Fill, implicit_fill, literal_fill
-from dmdelta.ddl.types.literals import Literal, LiteralKind, bytes_literal
+from dmdelta.ddl.types.literals import Literal, LiteralKind, bytes_literal, text_in_charset
 from dmdelta.ddl.types.type_words import charset_named, in_charset, parse_type
 from dmdelta.model.schema import Column
-from dmdelta.model.type_names import BLOBS, INTEGERS, TEXTS
+from dmdelta.model.type_names import BLOBS, INTEGERS, TEXTS, WITH_DEFAULT
 
 _NUMBER = re.compile(r"[-+]?\d+(\.\d*)?([eE][-+]?\d+)?")
 _ASCII_SUPERSETS = ("_ASCII", "_BINARY", "_LATIN1", "_UTF8", "_UTF8MB3", "_UTF8MB4")
@@ -98,7 +98,10 @@ def parse_definition(cursor: Cursor, *, mariadb: bool = False) -> Definition | N
     definition = replace(Definition(name, column, length, rounds=rounds, type_end=words[-1].end), **clauses)
     if column.charset is None:
         column = in_charset(column, definition.charset, length)
-    return replace(definition, column=replace(column, nullable=definition.nullable, visible=definition.visible))
+    literal = definition.default if column.type in WITH_DEFAULT else None
+    default = text_in_charset(literal, None) if literal is not None else None
+    column = replace(column, nullable=definition.nullable, visible=definition.visible, default=default)
+    return replace(definition, column=column)
 
 
 def _apply_implicit_default(clauses: dict[str, Any], *, mariadb: bool) -> None:

@@ -88,7 +88,10 @@ def _definitions(schema: TableSchema, collations: Collection[str], *, tidb: bool
     if tidb:
         _check_types(schema)
     charset = _charsets(collations, tidb=tidb)
-    return [f"{quoted(column.name)} {_type(column, charset)}{_null(column, schema)}" for column in schema.columns]
+    return [
+        f"{quoted(column.name)} {_type(column, charset)}{_null(column, schema)}{_default(column)}"
+        for column in schema.columns
+    ]
 
 
 def column_statement(
@@ -107,7 +110,7 @@ def column_statement(
         _check_types(table)
     (column,) = table.columns
     kind = _type(column, _charsets(collations, tidb=tidb))
-    return f"ALTER TABLE {quoted(*table.name)} {change} COLUMN {quoted(column.name)} {kind} NULL"
+    return f"ALTER TABLE {quoted(*table.name)} {change} COLUMN {quoted(column.name)} {kind} NULL{_default(column)}"
 
 
 def _charsets(collations: Collection[str], *, tidb: bool) -> Callable[[Column], str]:
@@ -130,6 +133,16 @@ def _null(column: Column, schema: TableSchema) -> str:
     return " NOT NULL" if required else " NULL"
 
 
+def _default(column: Column) -> str:
+    """Of a merged table, also the value in the rows of shards that lack the column."""
+    return f" DEFAULT {text(column.default)}" if column.default is not None and not _is_long(column) else ""
+
+
+def _is_long(column: Column) -> bool:
+    """Whether a text is too long for a VARCHAR of the target, and gets a type without a default."""
+    return column.type in ("char", "varchar") and (characters(column) or column.length) > _VARCHAR
+
+
 def _type(column: Column, charset: Callable[[Column], str]) -> str:
     kind = column.type
     if isinstance(column, ConstantColumn):
@@ -148,7 +161,7 @@ def _type(column: Column, charset: Callable[[Column], str]) -> str:
         return f"{kind.upper()}({', '.join(map(text, column.members))}){charset(column)}"
     if kind in ("char", "varchar"):
         count = characters(column) or column.length
-        return (f"{kind.upper()}({count})" if count <= _VARCHAR else "MEDIUMTEXT") + charset(column)
+        return ("MEDIUMTEXT" if _is_long(column) else f"{kind.upper()}({count})") + charset(column)
     return kind.upper() + (charset(column) if kind in TEXTUAL else "")
 
 

@@ -173,7 +173,8 @@ class SliceReader:
         for one in rows:
             assert one.version is not None
             route = self.source.rules.route(*one.name)
-            plan = self.tables.plan(one.name, one.version, schemas[one.version], route)
+            loaded = not one.ops or Op.READ.value in one.ops
+            plan = self.tables.plan(one.name, one.version, schemas[one.version], route, loaded=loaded)
             if not one.ops:
                 continue  # an empty table, which now exists in the target
             where = " AND ".join([*self._where(part, one), row_changes(part.begin, part.end, groups)])

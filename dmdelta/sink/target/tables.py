@@ -54,13 +54,21 @@ class Tables:
         self._session = TargetSession(self.server, autocommit=True, retry=RETRY)
 
     def plan(
-        self, source: TableName, version: int, schema: TableSchema, route: Route, *, reloaded: bool = False
+        self,
+        source: TableName,
+        version: int,
+        schema: TableSchema,
+        route: Route,
+        *,
+        reloaded: bool = False,
+        loaded: bool = False,
     ) -> TablePlan:
         """How rows of a source table under one structure are written; creates what is missing: the table, and columns
         of an empty table.
 
         Args:
             reloaded: the table's rows are replaced next: it gets the columns that it lacks, whether it is empty or not.
+            loaded: the rows are those of a full load: a merged table gets the columns that only this shard has.
         """
         known = self._plans.get((source, version)) if not reloaded else None
         if known is None:
@@ -68,6 +76,8 @@ class Tables:
             routed = replace(schema, schema=route.schema, table=route.table, columns=(*schema.columns, *constants))
             opened = self._known.get(route.name) if not reloaded else None
             target = opened or self._open_table(routed, merged=route.merged, reloaded=reloaded)
+            if loaded and route.merged:
+                target = self._known[route.name] = self._completed(replace(routed, columns=schema.columns), target)
             checks = self.server.foreign_key_checks
             cascades = self._joined_by_cascades().get(target.name, "") if checks else ""
             known = plan_table(source, routed, target, foreign_keys=checks, cascades=cascades, tidb=self.server.tidb)
@@ -181,7 +191,7 @@ class Tables:
         assert target is not None
         return target
 
-    def _completed(self, schema: TableSchema, target: TargetTable, *, empty: bool) -> TargetTable:
+    def _completed(self, schema: TableSchema, target: TargetTable, *, empty: bool = False) -> TargetTable:
         """The table with all columns of a structure: those that a route extracts are not in the source's statement."""
         if all(column.name.lower() in target.columns for column in schema.columns):
             return target

@@ -50,7 +50,7 @@ class Chunk:
         return not self.schema.primary_key
 
     def to_json(self) -> str:
-        return json.dumps({**asdict(self), "schema": self.schema.to_json()})
+        return json.dumps({**asdict(self), "schema": self.schema.to_json(defaults=True)})
 
     @classmethod
     def from_json(cls, text: str) -> "Chunk":

@@ -21,6 +21,15 @@ def test_a_collation_is_part_of_the_schema():
     assert collated.version != plain.version
 
 
+def test_a_default_is_no_part_of_the_version():
+    """Table maps do not have it: structures from them are equal to those of the catalog."""
+    plain = TableSchema("s", "t", (Column("a", "int"),))
+    known = TableSchema("s", "t", (Column("a", "int", default="1"),))
+    assert (known, known.version, known.to_json()) == (plain, plain.version, plain.to_json())
+    assert TableSchema.from_json(known.to_json(defaults=True)).columns[0].default == "1"
+    assert TableSchema.from_json(plain.to_json(defaults=True)).columns[0].default is None
+
+
 def test_every_attribute_survives_json():
     """Also members, keys and names beyond ASCII, which stay readable."""
     columns = (

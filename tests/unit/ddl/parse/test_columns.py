@@ -115,6 +115,23 @@ def test_a_default_that_servers_read_differently(text, mariadb, fill):
     assert definition.fill(definition.column) == fill
 
 
+@pytest.mark.parametrize(
+    ("text", "default"),
+    [
+        ("a INT DEFAULT +7", "7"),
+        ("a INT DEFAULT 1e3", None),
+        ("a VARCHAR(9) NOT NULL DEFAULT 'it''s'", "it's"),
+        ("a VARCHAR(9) DEFAULT NULL", None),
+        ("a BIT(3) DEFAULT b'101'", None),
+        ("a TIMESTAMP NULL DEFAULT '2024-01-01'", None),
+        ("a DATE DEFAULT (CURRENT_DATE)", None),
+    ],
+)
+def test_a_column_has_its_literal_default(text, default):
+    """The text that depends on no session; None if a statement with this text as default is not the same."""
+    assert parse(text).column.default == default
+
+
 def test_auto_increment_is_not_null():
     """Also without NOT NULL."""
     assert not parse("c INT AUTO_INCREMENT").column.nullable

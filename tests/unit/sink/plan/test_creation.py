@@ -3,7 +3,7 @@
 import pytest
 
 from dmdelta.model.schema import Column, ConstantColumn, TableSchema
-from dmdelta.sink.plan.creation import add_columns, create_table
+from dmdelta.sink.plan.creation import add_columns, column_statement, create_table
 from dmdelta.sink.plan.target_table import TargetColumn, TargetKey, TargetTable
 
 SHARD = ConstantColumn("shard", "varchar", value="a")
@@ -26,6 +26,18 @@ def test_an_extracted_column_is_part_of_the_key():
         f"CREATE TABLE IF NOT EXISTS `d`.`t` (`id` INT NOT NULL, `n` BIGINT NULL, `shard` {WORD}, "
         "PRIMARY KEY (`id`, `shard`)) DEFAULT CHARACTER SET utf8mb4"
     )
+
+
+def test_a_column_keeps_its_default():
+    """A text that needs a type without defaults has none."""
+    columns = (Column("a", "int", default="1"), Column("b", "varchar", length=20, nullable=False, default="it's \\"))
+    long = Column("c", "varchar", length=20_000, default="x")
+    assert create_table(TableSchema("d", "t", (*columns, long)), ()) == (
+        "CREATE TABLE IF NOT EXISTS `d`.`t` (`a` INT NULL DEFAULT '1', `b` VARCHAR(20) NOT NULL DEFAULT 'it''s \\\\', "
+        "`c` MEDIUMTEXT NULL) DEFAULT CHARACTER SET utf8mb4"
+    )
+    added = column_statement("ADD", TableSchema("d", "t", columns[1:]), ())
+    assert added == "ALTER TABLE `d`.`t` ADD COLUMN `b` VARCHAR(20) NULL DEFAULT 'it''s \\\\'"
 
 
 def test_keys_of_an_empty_table_get_the_extracted_columns():
