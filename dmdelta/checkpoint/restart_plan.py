@@ -7,25 +7,10 @@ carries its position, so the table's own history is proof; so is an unchanged De
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from enum import Enum
 
 from dmdelta.checkpoint.points import ORIGIN, FlushReason, StoredPoints, TablePoint
 from dmdelta.errors import LakehouseError
 from dmdelta.model.position import Position
-
-
-class Branch(str, Enum):
-    """The evidence that decided."""
-
-    HISTORY = "history"
-    SAME_VERSION = "same-version"
-    NEW_TASK = "new-task"
-    NEW_TABLE = "new-table"
-    NO_RECORD = "no-record"
-    NORMAL_STOP = "normal-stop"
-    EXIT_POINT_REACHED = "exit-point-reached"
-    EXIT_POINT_AHEAD = "exit-point-ahead"
-    NO_EXIT_POINT = "no-exit-point"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +70,6 @@ class RestartPlan:
     """
 
     start: Position
-    branch: Branch
     reason: str
     safe_until: Position | None = None
     safe_for: timedelta = timedelta(0)
@@ -148,7 +132,7 @@ def _plan_by_proof(table: TableEvidence, source: SourceEvidence) -> RestartPlan 
     floor = _floor(table, source)
     if table.history is not None:
         start = max(table.history, floor)
-        return RestartPlan(start, Branch.HISTORY, f"the table's own history ends at {table.history}")
+        return RestartPlan(start, f"the table's own history ends at {table.history}")
     if table.delta_version is None:
         if own is not None and own.delta_version is not None:
             raise LakehouseError(
@@ -158,12 +142,10 @@ def _plan_by_proof(table: TableEvidence, source: SourceEvidence) -> RestartPlan 
                 delta_version=own.delta_version,
             )
         if stored is None:
-            return RestartPlan(floor, Branch.NEW_TASK, "nothing was applied before")
-        return RestartPlan(floor, Branch.NEW_TABLE, f"new table: it had no events before {floor}")
+            return RestartPlan(floor, "nothing was applied before")
+        return RestartPlan(floor, f"new table: it had no events before {floor}")
     if own is not None and own.delta_version == table.delta_version:
-        return RestartPlan(
-            floor, Branch.SAME_VERSION, f"at Delta version {own.delta_version}, as recorded in the checkpoint"
-        )
+        return RestartPlan(floor, f"at Delta version {own.delta_version}, as recorded in the checkpoint")
     return None
 
 
@@ -174,16 +156,16 @@ def _plan_by_exit_point(table: TableEvidence, source: SourceEvidence, policy: Sa
     doubt = inherited_exit(source)
     if stored is None:
         reason = f"neither checkpoint nor history found: safe mode for {policy.window} and until {doubt}"
-        return RestartPlan(start, Branch.NO_RECORD, reason, doubt, policy.window)
+        return RestartPlan(start, reason, doubt, policy.window)
     if not stored.reason.ends_the_run or (stored.reason is FlushReason.PAUSE and stored.exit_point is None):
         reason = f"a crash left no exit point: safe mode for {policy.window} and until {doubt}"
-        return RestartPlan(start, Branch.NO_EXIT_POINT, reason, doubt, policy.window)
+        return RestartPlan(start, reason, doubt, policy.window)
     if doubt is None:
-        return RestartPlan(start, Branch.NORMAL_STOP, "orderly stop")
+        return RestartPlan(start, "orderly stop")
     if doubt <= start:
-        return RestartPlan(start, Branch.EXIT_POINT_REACHED, f"everything up to the exit point {doubt} is applied")
+        return RestartPlan(start, f"everything up to the exit point {doubt} is applied")
     reason = f"events from {start} to the exit point {doubt} may have been applied: safe mode until then"
-    return RestartPlan(start, Branch.EXIT_POINT_AHEAD, reason, doubt)
+    return RestartPlan(start, reason, doubt)
 
 
 def _own_point(table: TableEvidence, source: SourceEvidence) -> TablePoint | None:

@@ -135,7 +135,7 @@ def _section_in(annotation: Any) -> type[Section] | None:
 
 
 def _wrong_values(error: ValidationError, document: Document) -> Iterator[Problem]:
-    for problem in error.errors(include_input=False, include_url=False):
+    for problem in error.errors():
         if problem["type"] == "extra_forbidden":
             continue  # reported by `_unknown_keys`, with a suggestion
         place = problem["loc"]

@@ -44,7 +44,6 @@ class SinkingLoop(SupervisedLoop):
     """
     Attributes:
         landed_ranges: the batches that land in this run.
-        landed: bronze's newest batch when the run began.
         feed: the ad-hoc snapshots.
         shards: coordinates the shards of merged tables; None: they are not coordinated.
         failure: why the sink has stopped; everything else continues.
@@ -55,7 +54,6 @@ class SinkingLoop(SupervisedLoop):
     source: SourceContext
     settings: SinkSettings
     landed_ranges: RangeQueue
-    landed: LandedRange | None
     feed: ReloadFeed
     shards: SinkShards | None = None
     failure: DmdeltaError | None = None

@@ -65,9 +65,6 @@ class MysqlGtidSet:
         left = {n: tuple(_without(spans, other.intervals.get(n, ()))) for n, spans in self.intervals.items()}
         return MysqlGtidSet({name: spans for name, spans in left.items() if spans})
 
-    def contains(self, other: "MysqlGtidSet") -> bool:
-        return not other.minus(self)
-
     def __bool__(self) -> bool:
         return bool(self.intervals)
 
@@ -110,9 +107,6 @@ class MariadbGtidSet:
         """The domains in which `other` is behind this set."""
         ahead = {d: p for d, p in self.newest.items() if d not in other.newest or p[1] > other.newest[d][1]}
         return MariadbGtidSet(ahead)
-
-    def contains(self, other: "MariadbGtidSet") -> bool:
-        return not other.minus(self)
 
     def __bool__(self) -> bool:
         return bool(self.newest)

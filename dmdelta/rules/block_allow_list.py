@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from dmdelta.model.schema import SYSTEM_SCHEMAS
-from dmdelta.rules.patterns import is_exact, matches
+from dmdelta.rules.patterns import is_exact, matches, matches_table
 
 if TYPE_CHECKING:  # executors decide without the spec, and need not load pydantic
     from dmdelta.config.block_allow_list import BlockAllowListConfig
@@ -94,7 +94,8 @@ class BlockAllowList:
         return not self._fits_any(self.ignore_tables, schema, table)
 
     def _fits_any(self, patterns: TablePatterns, schema: str, table: str) -> bool:
-        return any(self._fits(of_schema, schema) and self._fits(of_table, table) for of_schema, of_table in patterns)
+        name = (schema, table)
+        return any(matches_table(pattern, name, case_sensitive=self.case_sensitive) for pattern in patterns)
 
     def _fits(self, pattern: str, name: str) -> bool:
         return matches(pattern, name, case_sensitive=self.case_sensitive)

@@ -11,7 +11,8 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from dmdelta.model.events import INCOMPATIBLE_DDL, INCOMPATIBLE_DDL_EVENTS, ROW_EVENTS, RowEvent, wider_event
-from dmdelta.rules.patterns import matches, regular_expression
+from dmdelta.model.schema import TableName
+from dmdelta.rules.patterns import matches_table, regular_expression
 
 if TYPE_CHECKING:  # executors decide without the spec, and need not load pydantic
     from dmdelta.config.filters import FilterRule
@@ -100,13 +101,11 @@ class EventFilter:
         return any(rule.may_ignore(events) for rule in self._of(schema, table))
 
     def _of(self, schema: str, table: str) -> list[Rule]:
-        return [rule for rule in self.rules if self._fits(rule, schema, table)]
+        return [rule for rule in self.rules if self._fits(rule, (schema, table))]
 
-    def _fits(self, rule: Rule, schema: str, table: str) -> bool:
-        if not matches(rule.schema_pattern, schema, case_sensitive=self.case_sensitive):
-            return False
-        pattern = rule.table_pattern
-        return pattern is None or matches(pattern, table, case_sensitive=self.case_sensitive)
+    def _fits(self, rule: Rule, name: TableName) -> bool:
+        patterns = (rule.schema_pattern, rule.table_pattern)
+        return matches_table(patterns, name, case_sensitive=self.case_sensitive)
 
 
 def _strongest(actions: Collection[Action]) -> Action:

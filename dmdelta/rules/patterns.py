@@ -4,10 +4,21 @@ import fnmatch
 import re
 from functools import cache
 
+from dmdelta.model.schema import TableName
+
 
 def matches(pattern: str, name: str, *, case_sensitive: bool) -> bool:
     """Whether a name matches a pattern of the spec."""
     return _compiled(pattern, case_sensitive=case_sensitive).search(name) is not None
+
+
+def matches_table(patterns: tuple[str, str | None], name: TableName, *, case_sensitive: bool) -> bool:
+    """Whether a table matches the patterns of its schema and of its name; None: every table of the schema does."""
+    for_schema, for_table = patterns
+    schema, table = name
+    return matches(for_schema, schema, case_sensitive=case_sensitive) and (
+        for_table is None or matches(for_table, table, case_sensitive=case_sensitive)
+    )
 
 
 def is_exact(pattern: str) -> bool:

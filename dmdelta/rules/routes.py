@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dmdelta.errors import ConfigError
 from dmdelta.model.schema import TableName
-from dmdelta.rules.patterns import is_exact, matches, regular_expression
+from dmdelta.rules.patterns import is_exact, matches_table, regular_expression
 
 if TYPE_CHECKING:
     from dmdelta.config.routes import RouteRule
@@ -87,7 +87,7 @@ class Routes:
         Raises:
             ConfigError: two rules of the same kind match.
         """
-        matching = [rule for rule in self.rules if self._fits(rule, schema, table)]
+        matching = [rule for rule in self.rules if self._fits(rule, (schema, table))]
         matching = [rule for rule in matching if rule.table_pattern is not None] or matching
         if len(matching) > 1:
             raise ConfigError(
@@ -100,11 +100,9 @@ class Routes:
         columns = tuple((column, _extracted(pattern, names[of])) for of, pattern, column in matching[0].extracts)
         return Route(matching[0].target_schema, matching[0].target_table or table, columns, matching[0].merges)
 
-    def _fits(self, rule: Rule, schema: str, table: str) -> bool:
-        if not matches(rule.schema_pattern, schema, case_sensitive=self.case_sensitive):
-            return False
-        pattern = rule.table_pattern
-        return pattern is None or matches(pattern, table, case_sensitive=self.case_sensitive)
+    def _fits(self, rule: Rule, name: TableName) -> bool:
+        patterns = (rule.schema_pattern, rule.table_pattern)
+        return matches_table(patterns, name, case_sensitive=self.case_sensitive)
 
 
 def _extracted(pattern: str, name: str) -> str:

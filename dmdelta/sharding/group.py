@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from dmdelta.ddl.tracking.effects import Altered
+from dmdelta.model.mysql_sql import quoted_name
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
 
@@ -20,8 +21,7 @@ class Shard:
         return (self.schema, self.table)
 
     def __str__(self) -> str:
-        schema, table = (part.replace("`", "``") for part in self.name)
-        return f"{self.source_id}-`{schema}`.`{table}`"
+        return f"{self.source_id}-{quoted_name(*self.name)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from dmdelta.model.position import Position
 class WorkerCounts:
     """One worker's counters. Written only by its own thread."""
 
-    transactions: int = 0
     statements: int = 0
     rows: int = 0
     retries: int = 0
@@ -34,15 +33,11 @@ class FlushCounts:
     Attributes:
         flushes: checkpoints written.
         seconds: the duration of the latest one.
-        dropped_records: records that they deleted.
-        purged: snapshots that were forgotten, because they or newer ones were flushed.
         spans: the snapshots that were flushed, with the time since each was pushed.
     """
 
     flushes: int = 0
     seconds: float = 0.0
-    dropped_records: int = 0
-    purged: int = 0
     spans: SpanCounts = field(default_factory=SpanCounts)
 
 
@@ -60,7 +55,6 @@ class SinkMetrics:
         workers: the counters of each worker.
         flush_seconds: duration of the latest flush.
         ready_spans, flushed_spans: the time of snapshots from being pushed until they were ready, and flushed.
-        skipped: events that an earlier run had already executed.
     """
 
     source_id: str
@@ -79,14 +73,3 @@ class SinkMetrics:
     flush_seconds: float = 0.0
     ready_spans: SpanCounts = field(default_factory=SpanCounts)
     flushed_spans: SpanCounts = field(default_factory=SpanCounts)
-    skipped: int = 0
-    error: str | None = field(default=None)
-
-    @property
-    def rows(self) -> int:
-        """Row changes executed, after compaction."""
-        return sum(worker.rows for worker in self.workers)
-
-    @property
-    def statements(self) -> int:
-        return sum(worker.statements for worker in self.workers)

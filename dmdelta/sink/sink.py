@@ -60,7 +60,6 @@ class Sink:
     position: Position | None
     ahead: Position | None = None
     ad_hoc: ReloadFeed = field(default_factory=ReloadFeed)
-    skipped: int = 0
     _left: bool = False
     _flushed_at: float = field(default_factory=time.monotonic)
 
@@ -200,7 +199,7 @@ class Sink:
 
     def metrics(self) -> SinkMetrics:
         """The current counters."""
-        return read_metrics(self.source.source_id, self.dispatcher, self.flusher, skipped=self.skipped)
+        return read_metrics(self.source.source_id, self.dispatcher, self.flusher)
 
     def _ends_with(self, part: Slice) -> tuple[bool, bool]:
         """Whether a synchronous flush follows a slice, and whether something may precede what follows it."""
@@ -212,7 +211,6 @@ class Sink:
         return bool(state.due(at, self.reloader.done)) or state.must_wait(at, None, ordered=self.execution.ordered)
 
     def _execute(self, part: Slice, changes: SliceChanges, safe_until: Position | None) -> None:
-        self.skipped += sum(one.skipped for group in changes for one in group)
         self.shards.join(part)
         plain, careful = self.caution.divide(part, changes, safe_until, (self.ad_hoc.state, self.reloader.done))
         self._hand_over(part, changes)

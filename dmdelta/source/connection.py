@@ -107,11 +107,6 @@ def query_named(connection: "Connection[Any]", sql: str) -> list[dict[str, Any]]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
-def quoted(*names: str) -> str:
-    """Quoted identifiers: `schema`.`table`."""
-    return ".".join("`" + name.replace("`", "``") + "`" for name in names)
-
-
 def unless_refused(ask: Callable[[], _T]) -> _T | None:
     """The server's answer; None if it refuses, for example because the account lacks the privilege.
 

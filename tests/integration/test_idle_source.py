@@ -45,6 +45,7 @@ def test_the_position_of_an_idle_source_is_repeated(mysql80, spark, tmp_path, mo
     assert sorted(row.id for row in spark.table(silver).collect()) == [2, 3]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(is_provided(), reason="only under a local root does maintenance keep the logs for hours")
 def test_a_source_that_was_removed_for_hours_continues(mysql80, spark, tmp_path):
     """Meanwhile another source of the task lands, and the logs of bronze and silver are cleaned."""

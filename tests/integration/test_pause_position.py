@@ -114,6 +114,7 @@ def wait_for_new_versions(task, spark, before):
         time.sleep(1)
 
 
+@pytest.mark.long
 def test_a_table_that_does_not_reach_the_position_is_named(mysql80, spark, tmp_path, monkeypatch):
     """The pause does not wait for it; the others are at the position, and after a resume it catches up."""
     task = Task(tmp_path, mysql80, mysql80.fresh_database("accounts"))

@@ -246,6 +246,7 @@ def test_silver_and_ranges_are_evaluated(mysql80, spark, tmp_path, capsys):
     assert ("row count", False) in {(line["expectation"], line["success"]) for line in ranged}
 
 
+@pytest.mark.long
 def test_a_contract_has_foreign_keys(mysql80, spark, tmp_path, capsys):
     """Rows without a parent are found where the source enforces nothing; a range reports exactly those it leaves."""
     shop = Checked(tmp_path, mysql80)

@@ -65,6 +65,7 @@ def told(lines):
     return [[line[part] for part in parts] for line in lines if line["expectation"] != "freshness"]
 
 
+@pytest.mark.long
 def test_a_range_without_history_is_evaluated_from_bronze(mysql80, spark, tmp_path, capsys):
     """The results equal those from silver's history, which is removed: by VACUUM, and the log's old versions."""
     judged = Judged(tmp_path, mysql80, {"orders": [AMOUNT, MEAN]})

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.sharding import MODES, WITHOUT_SINK, ShardMerge, environment, read_cases
 
-FEW = ("add_one_server_later", "add_one_server_later_at_once", "sequence_of_two")
+FEW = ("add_one_server_later", "sequence_of_two")
 STEPWISE = ("sequence_of_two", "rename_in_turn", "drop_one_shard")
 TARGETS = ("mariadb", "mysql80_target")
 PARTS = 4

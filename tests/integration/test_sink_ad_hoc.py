@@ -89,6 +89,7 @@ def test_tables_join_and_are_read_again(task, spark, capsys):
     assert {name: line["status"] for name, line in found.items()} == dict.fromkeys(TABLES, "same")
 
 
+@pytest.mark.long
 def test_a_task_that_loads_is_reset(task, spark):
     """--remove-meta of task-mode all: rows that the log lacks are replaced, without duplicates, by the log's values."""
     task.catch_up()
@@ -114,7 +115,7 @@ def test_a_task_that_loads_is_reset(task, spark):
     ("statement", "name"),
     [
         ("RENAME TABLE pairs TO couples", "couples"),
-        ("ALTER TABLE pairs CONVERT TO CHARACTER SET latin1", "pairs"),
+        pytest.param("ALTER TABLE pairs CONVERT TO CHARACTER SET latin1", "pairs", marks=pytest.mark.long),
     ],
 )
 def test_a_table_is_renamed_or_changed_before_it_is_read(task, spark, monkeypatch, statement, name):

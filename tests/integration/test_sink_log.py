@@ -66,6 +66,7 @@ def test_xa_and_compressed_transactions(task, spark):
     assert task.target.query("SELECT b FROM t WHERE id >= 10 ORDER BY id", task.database) == ((10,), (0,), (31,))
 
 
+@pytest.mark.long
 def test_renames_there_and_back(task, spark, capsys):
     """In one range, with rows under both names. A table of the target with the new name stops the sink."""
     there, back = "RENAME TABLE t TO moved", "RENAME TABLE moved TO t"

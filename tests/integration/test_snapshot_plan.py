@@ -9,8 +9,9 @@ from pymysql.err import OperationalError
 
 from dmdelta.binlog.resultset.column_reader import ColumnReader
 from dmdelta.errors import SourceError, StructureChanged
+from dmdelta.model.mysql_sql import quoted_name
 from dmdelta.model.schema import TableSchema
-from dmdelta.source.connection import open_connection, query, quoted
+from dmdelta.source.connection import open_connection, query
 from dmdelta.source.snapshot.chunk import Chunk, RowPackets, read_chunk
 from dmdelta.source.snapshot.key_ranges import key_ranges
 from dmdelta.source.snapshot.planner import plan_snapshot, snapshot_end
@@ -69,7 +70,7 @@ def test_ranges_hold_every_row_once(server: Server, database: str) -> None:
     """Integers, text of several collations, bytes, dates and decimals: the ranges' rows together are the table."""
     with closing(open_connection(endpoint_of(server))) as connection:
         for schema in structures_of(server, database):
-            name = quoted(database, schema.table)
+            name = quoted_name(database, schema.table)
             ((rows,),) = query(connection, f"SELECT count(*) FROM {name}")
             conditions = key_ranges(connection, schema, rows, CHUNK)
             counts = [

@@ -10,8 +10,9 @@ import yaml
 
 from dmdelta.cli.main import execute
 from dmdelta.config import RouteRule
+from dmdelta.model.mysql_sql import quoted_name
 from dmdelta.rules import BlockAllowList, Routes, SourceRules
-from dmdelta.source.connection import open_connection, quoted
+from dmdelta.source.connection import open_connection
 from dmdelta.source.preflight.finding import Finding, Level
 from dmdelta.source.preflight.shard_checks import read_shards, shard_findings
 from dmdelta.source.preflight.table_checks import CONNECTIONS, Reading, check_tables
@@ -74,7 +75,9 @@ def test_good_tables_pass_and_others_are_named(server: Server) -> None:
 def test_a_load_of_keyless_tables_needs_lock_tables(server: Server) -> None:
     """An account without LOCK TABLES fails the check, with the GRANT statement; a grant on one schema is enough."""
     database = f"{server.fresh_database('checks')} `x"
-    server.execute(f"CREATE DATABASE {quoted(database)}", f"CREATE TABLE {quoted(database, 'keyless')} (id INT)")
+    server.execute(
+        f"CREATE DATABASE {quoted_name(database)}", f"CREATE TABLE {quoted_name(database, 'keyless')} (id INT)"
+    )
     server.execute(
         "CREATE USER IF NOT EXISTS 'unlocked'@'%' IDENTIFIED BY 'unlocked'",
         "GRANT SELECT, REPLICATION CLIENT ON *.* TO 'unlocked'@'%'",
@@ -87,7 +90,7 @@ def test_a_load_of_keyless_tables_needs_lock_tables(server: Server) -> None:
         assert database in found.message
         assert "GRANT LOCK TABLES" in found.fix
         assert all("lock" not in one.name for one in check_tables(connection, rules, Reading()))
-        server.execute(f"GRANT LOCK TABLES ON {quoted(database)}.* TO 'unlocked'@'%'")
+        server.execute(f"GRANT LOCK TABLES ON {quoted_name(database)}.* TO 'unlocked'@'%'")
         (found,) = (one for one in check_tables(connection, rules, LOADED) if "lock" in one.name)
         assert found.level is Level.PASS
 

@@ -208,6 +208,7 @@ def test_rows_wait_for_the_next_run_and_settle(task, spark, capsys):
     assert (told["pending_rows"], told["new_errors"]) == (0, 0)
 
 
+@pytest.mark.long
 def test_a_blocked_validator_blocks_nothing_else(task, spark, capsys, quick):
     """While it cannot read a table, silver follows; it reports why it waits, and resumes without a restart."""
     task.settings["validator"] = PATIENT

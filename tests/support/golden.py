@@ -65,7 +65,7 @@ def boundaries(data: bytes, segment: Segment) -> list[int]:
     """The offsets in the server's file where a segment may end, in order; the segment's own end is the last."""
     tracker = BoundaryTracker()
     return [
-        header.end
+        header.offset + header.size
         for header, body in walk_events(io.BytesIO(data), segment)
         if tracker.feed(header.event_type, body, header.server_id)
     ]

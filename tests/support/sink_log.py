@@ -7,12 +7,12 @@ import numpy as np
 import pyarrow as pa
 
 from dmdelta.changelog.variant_arrays import TEXT
+from dmdelta.model.mysql_sql import quoted_name
 from dmdelta.model.position import Position
 from dmdelta.model.schema import Column, TableName, TableSchema
 from dmdelta.rules import NO_RULES
 from dmdelta.sink.change import ACTS, Act
 from dmdelta.sink.execution_log import ExecutedEvents
-from dmdelta.sink.plan.sql import quoted
 from dmdelta.sink.read.change_reader import Past, TableChanges, left_over
 from dmdelta.sink.read.columns import Columns
 from dmdelta.sink.read.slices import Cut, Rows, Slice, Statement, Survey
@@ -99,7 +99,7 @@ class HandReader:
         conditions = [f"`id` = {one.id} AND `v` = {one.v}" for one in events]
         identity = [("" if act is Act.INSERT else one) for act, one in zip(acts, conditions, strict=True)]
         values = [f"({one.id},{one.v})" if one.op != "delete" else None for one in events]
-        table = quoted(*name)
+        table = quoted_name(*name)
         keys = [f"({one.id},{one.v}).{table}" if keyless else f"{one.id}.{table}" for one in events]
         return Columns(
             acts=np.array([ACTS.index(act) for act in acts], np.int8),

@@ -25,12 +25,10 @@ class FormatDescription:
     Attributes:
         server_version: as reported by the server: `8.0.31`, `10.11.6-MariaDB-log`.
         checksum: events end in a CRC32 of 4 bytes.
-        post_header_lengths: bytes of the fixed part of each event type, starting with type 1.
     """
 
     server_version: str
     checksum: bool
-    post_header_lengths: tuple[int, ...]
 
     @property
     def is_mariadb(self) -> bool:
@@ -64,8 +62,7 @@ def parse_format_description(event: bytes, where: str = "binlog") -> FormatDescr
         )
     if algorithm == CHECKSUM_CRC32:
         _check(event, where)
-    lengths = tuple(event[_LENGTHS_AT : -CHECKSUM_SIZE - 1])
-    return FormatDescription(server_version, algorithm == CHECKSUM_CRC32, lengths)
+    return FormatDescription(server_version, algorithm == CHECKSUM_CRC32)
 
 
 def _check(event: bytes, where: str) -> None:

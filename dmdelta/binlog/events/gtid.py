@@ -36,10 +36,9 @@ class MariadbGtidFlag(IntFlag):
 
 
 class MariadbExtraFlag(IntFlag):
-    """Flags of the byte after the fields that `MariadbGtidFlag` determines."""
+    """Flags, of the byte after the fields that `MariadbGtidFlag` determines, of statements without effect."""
 
     START_ALTER = 2
-    COMMIT_ALTER = 4
     ROLLBACK_ALTER = 8
 
 
@@ -52,8 +51,8 @@ class Gtid(NamedTuple):
     Attributes:
         text: None for an anonymous transaction.
         committed_us: microseconds since 1970 of the original commit, None if the event does not contain it.
-        standalone: MariaDB: one statement without a terminating commit follows.
-        implicit_begin: MariaDB: the event itself begins the transaction, no BEGIN follows.
+        implicit_begin: MariaDB: the event itself begins the transaction, no BEGIN follows; False before one statement
+            without a terminating commit.
         xid: MariaDB: the XA transaction that this event group prepares.
         without_effect: MariaDB with `binlog_alter_two_phase`: the statement that follows only starts, or it failed. One
             that succeeds is logged again where it takes effect.
@@ -61,7 +60,6 @@ class Gtid(NamedTuple):
 
     text: str | None
     committed_us: int | None = None
-    standalone: bool = False
     implicit_begin: bool = False
     xid: str | None = None
     without_effect: bool = False
@@ -120,11 +118,11 @@ def _parse_mariadb(event: bytes) -> Gtid:
             raise IndexError("the identifier of its XA transaction is truncated")
         xid = xid_text(data[:gtrid], data[gtrid:], format_id)
         at += _XID.size + gtrid + bqual
-    standalone = bool(flags & MariadbGtidFlag.STANDALONE)
+    implicit_begin = not flags & MariadbGtidFlag.STANDALONE
     prepared = xid if flags & MariadbGtidFlag.PREPARED_XA else None
     # An event without extra flags ends here, or has zeros.
     without_effect = at < len(event) and event[at] & _WITHOUT_EFFECT != 0
-    return Gtid(f"{domain}-{server_id}-{seq}", None, standalone, not standalone, prepared, without_effect)
+    return Gtid(f"{domain}-{server_id}-{seq}", None, implicit_begin, prepared, without_effect)
 
 
 class _Archive:

@@ -154,11 +154,6 @@ class EventHeader:
     flags: int
     offset: int
 
-    @property
-    def end(self) -> int:
-        """The offset right after the event."""
-        return self.offset + self.size
-
 
 def parse_header(data: bytes, at: int, offset: int) -> EventHeader:
     """The header at byte `at` of `data`; `offset` is the event's position in its file."""

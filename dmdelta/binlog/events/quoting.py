@@ -2,6 +2,8 @@
 
 import re
 
+from dmdelta.model.mysql_sql import quoted_name
+
 ANSI_QUOTES = 0x4
 """Names are in double quotes, too."""
 NO_BACKSLASH_ESCAPES = 0x100000
@@ -27,7 +29,7 @@ def in_default_mode(sql: str, mode: int) -> str:
         if match.lastgroup is None:
             return match.group()
         if ansi and match.lastgroup == "double":
-            return "`" + match.group()[1:-1].replace('""', '"').replace("`", "``") + "`"
+            return quoted_name(match.group()[1:-1].replace('""', '"'))
         return match.group().replace("\\", "\\\\") if plain else match.group()
 
     return re.sub(pattern, quoted, sql, flags=re.DOTALL)

@@ -66,12 +66,11 @@ def generate(shape: ImageShape) -> Runner:
 
 @dataclass(slots=True)
 class _Value:
-    """A variable-size value under construction: expressions for its offset, size and parts."""
+    """A variable-size value under construction: expressions for its size and parts."""
 
     id: int
     size: str
     parts: tuple[str, ...]
-    offset: str = ""
 
 
 @dataclass(slots=True)

@@ -14,7 +14,6 @@ from dmdelta.model.variant_types import (
     DECIMAL8,
     DECIMAL16,
     DOUBLE,
-    INT8,
     INT16,
     INT32,
     INT64,
@@ -29,7 +28,6 @@ SIZE_LIMIT = 128 << 20
 
 _OBJECT, _ARRAY = 2, 3
 
-_I8 = Struct("<Bb").pack
 _I16 = Struct("<Bh").pack
 _I32 = Struct("<Bi").pack
 _I64 = Struct("<Bq").pack
@@ -56,10 +54,6 @@ def string_piece(utf8: bytes) -> bytes:
 
 def binary_piece(data: bytes) -> bytes:
     return _LENGTH(BINARY, len(data)) + data
-
-
-def int8_piece(value: int) -> bytes:
-    return _I8(INT8, value)
 
 
 def int16_piece(value: int) -> bytes:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from dmdelta.ddl.parse.statements import accept_modifiers, at_new_name, at_partner, skip_wait, statement_cursor
 from dmdelta.ddl.tokens import Cursor, Token, split_at_commas, tokenize
+from dmdelta.model.mysql_sql import quoted_name
 from dmdelta.model.schema import TableName
 
 
@@ -59,11 +60,6 @@ def replaced(sql: str, places: Iterable[Place]) -> str:
         parts += [sql[at : place.begin], place.text]
         at = place.end
     return "".join([*parts, sql[at:]])
-
-
-def quoted_name(*names: str) -> str:
-    """Names quoted as MySQL identifiers."""
-    return ".".join("`" + name.replace("`", "``") + "`" for name in names)
 
 
 def _body(sql: str) -> str:

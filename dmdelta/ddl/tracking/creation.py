@@ -93,7 +93,7 @@ def _options(cursor: Cursor) -> tuple[list[Action], bool]:
         if (option := charset_option(cursor)) is not None:
             options.append(option)
         elif cursor.accept("WITH", "SYSTEM", "VERSIONING"):
-            return [Doubt(VERSIONING)], True
+            options.append(Doubt(VERSIONING))
         elif cursor.accept_any(*_QUERY):
             return options, True
         elif cursor.parenthesized() is None:
@@ -101,4 +101,4 @@ def _options(cursor: Cursor) -> tuple[list[Action], bool]:
             if cursor.accept("="):
                 cursor.take()
     # COLLATE after CHARACTER SET names the same set; an option without a charset is irrelevant.
-    return [option for option in options if isinstance(option, DefaultCharset) and option.charset], False
+    return [option for option in options if not isinstance(option, DefaultCharset) or option.charset], False

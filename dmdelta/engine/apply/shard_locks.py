@@ -19,6 +19,7 @@ from dmdelta.lakehouse.access.interface import one_of
 from dmdelta.lakehouse.metadata_table import MetadataRow, MetadataTable, TaskMetadata
 from dmdelta.lakehouse.session import clone_session
 from dmdelta.logging import get_logger
+from dmdelta.model.mysql_sql import quoted_name
 from dmdelta.model.schema import TableName
 from dmdelta.sharding import Action, Coordination, Shard, ShardSides, ShownLock
 
@@ -76,8 +77,7 @@ class LockRow:
 
 def lock_id(task: str, target: TableName) -> str:
     """A lock's name in DM's format: the task and the merged table."""
-    schema, table = (part.replace("`", "``") for part in target)
-    return f"{task}-`{schema}`.`{table}`"
+    return f"{task}-{quoted_name(*target)}"
 
 
 @dataclass(slots=True)

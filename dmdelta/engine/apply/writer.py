@@ -14,7 +14,6 @@ from dmdelta.engine.telemetry.counters import RunCounters
 from dmdelta.errors import StageFailed
 from dmdelta.lakehouse.jvm.cancellation import cancel_jobs
 from dmdelta.lakehouse.profiles import Profile, plan_profile, profile_session
-from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
 from dmdelta.silver.apply.apply import apply_group
@@ -23,8 +22,6 @@ from dmdelta.silver.apply.request import ApplyResult
 from dmdelta.silver.apply.silver_context import SilverContext
 from dmdelta.silver.schema.range_profile import TableEvents, table_events
 from dmdelta.silver.table.state import silver_position
-
-log = get_logger(__name__)
 
 
 def point_of(landed: LandedRange) -> Point:

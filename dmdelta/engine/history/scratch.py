@@ -25,16 +25,11 @@ log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ReplayProgress:
-    """Progress of a replay: `done` of `stretches` ranges are applied.
-
-    Attributes:
-        rows: row changes of the last range.
-    """
+    """Progress of a replay: `done` of `stretches` ranges are applied."""
 
     table: str
     done: int
     stretches: int
-    rows: int
 
 
 Report = Callable[[ReplayProgress], object]
@@ -112,7 +107,7 @@ class TableScratch:
             done += 1
             rows = result.row_count if result else 0
             log.info("range replayed", table=self.shown, end=str(part.end), rows=rows)
-            self.report(ReplayProgress(self.shown, done, len(past), rows))
+            self.report(ReplayProgress(self.shown, done, len(past)))
 
         return replay_ranges(self.task.spark, request, past, report, discard_previous=discard_previous)
 

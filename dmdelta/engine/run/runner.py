@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 from dmdelta.checkpoint import FlushReason
 from dmdelta.config import TaskSpec
@@ -155,19 +156,7 @@ def _follow_with_retries(following: _Following, control: ControlTable) -> bool:
         DmdeltaError: a permanent failure.
     """
     stop, commands, failures = following.stop, following.commands, 0
-
-    def publish(state: State, error: DmdeltaError | Reason | None = None) -> None:
-        try:
-            control.publish(state, error)  # first: what a command answers is recorded
-        except DmdeltaError as unpublished:
-            if not isinstance(error, DmdeltaError):
-                raise
-            # It may have the same cause, such as a JVM that ended. The first failure is the one to report.
-            log.warning("state not recorded", state=state.value, why=unpublished.message, hint=unpublished.hint)
-        commands.state.publish(state, error)
-        if following.metrics is not None:
-            following.metrics.publish(state)
-
+    publish = partial(_publish, following, control)
     commands.state.publish(State.RUNNING)
     while True:
         began = time.monotonic()
@@ -201,6 +190,26 @@ def _follow_with_retries(following: _Following, control: ControlTable) -> bool:
         # Also after a resume that came before the pause was complete, and after a restart for operators.
         if commands.state.now.state is not State.RUNNING:
             publish(State.RUNNING)
+
+
+def _publish(
+    following: _Following, control: ControlTable, state: State, error: DmdeltaError | Reason | None = None
+) -> None:
+    """Publish the state of the run: in dm_meta, to the commands, and as a metric.
+
+    Raises:
+        DmdeltaError: dm_meta cannot be written; not while the run reports a failure.
+    """
+    try:
+        control.publish(state, error)  # first: what a command answers is recorded
+    except DmdeltaError as unpublished:
+        if not isinstance(error, DmdeltaError):
+            raise
+        # It may have the same cause, such as a JVM that ended. The first failure is the one to report.
+        log.warning("state not recorded", state=state.value, why=unpublished.message, hint=unpublished.hint)
+    following.commands.state.publish(state, error)
+    if following.metrics is not None:
+        following.metrics.publish(state)
 
 
 def _follow(following: _Following, control: ControlTable) -> bool:

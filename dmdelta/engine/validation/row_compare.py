@@ -11,6 +11,7 @@ from dmdelta.changelog.ranges import of_source, of_table, row_changes
 from dmdelta.ddl.types.silver_types import VERSION
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.change import Op
+from dmdelta.model.mysql_sql import quoted_name
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.model.spark_sql import quote
@@ -23,7 +24,7 @@ from dmdelta.silver.apply.silver_context import SilverContext
 from dmdelta.silver.rows.compaction import key_names, keyed_changes
 from dmdelta.silver.schema.range_profile import TableEvents
 from dmdelta.silver.table.shard_rows import own_rows, seen_whole, shard_rows
-from dmdelta.source.connection import query, quoted
+from dmdelta.source.connection import query
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -127,7 +128,7 @@ class RowComparer:
         return RowDifferences(keys, self.look.differences(source, silver, rows), left_out_of(source))
 
     def _source_rows(self, keys: Sequence[RowKey], *, values: bool = False) -> list[tuple[Any, ...]]:
-        table, source_rows = quoted(*self.name), list[tuple[Any, ...]]()
+        table, source_rows = quoted_name(*self.name), list[tuple[Any, ...]]()
         for first in range(0, len(keys), KEYS_AT_ONCE):
             some = keys[first : first + KEYS_AT_ONCE]
             if values:

@@ -28,6 +28,7 @@ from dmdelta.engine.validation.server_rows import Differing, ServerRows
 from dmdelta.engine.validation.sink_tables import SinkTable
 from dmdelta.errors import QualityError
 from dmdelta.lakehouse.spark_errors import wrapped
+from dmdelta.model.mysql_sql import quoted_name
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
 from dmdelta.quality.reconcile import Comparison, Kind, count_query
@@ -38,7 +39,7 @@ from dmdelta.sink.target.connection import TargetServer
 from dmdelta.sink.target.metadata import Metadata
 from dmdelta.sink.target.snapshot import TargetSnapshot, open_target_snapshot
 from dmdelta.source.catalog import read_schemas
-from dmdelta.source.connection import open_connection, quoted
+from dmdelta.source.connection import open_connection
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.server import server_position
 from dmdelta.source.snapshot.consistent_read import ConsistentTable, open_consistent
@@ -110,7 +111,7 @@ class SinkValidation:
         comparison = plan_server_comparison(
             table.schema, schema, (self.source.context.flavor, target.flavor), table.rows, left_out
         )
-        rows = ServerRows(table, target, quoted(*name), self.table.own_rows, comparison, self.request.limit)
+        rows = ServerRows(table, target, quoted_name(*name), self.table.own_rows, comparison, self.request.limit)
         whole = keys is None or not table.schema.primary_key
         differing = rows.differing() if whole else rows.differing_among(keys or ())
         line = Validated(
@@ -204,7 +205,7 @@ class SinkValidation:
             name = target.find(self.table.target)
             if name is None:
                 return None
-            ((count,),) = target.rows(count_query(quoted(*name), self.table.own_rows))
+            ((count,),) = target.rows(count_query(quoted_name(*name), self.table.own_rows))
         if self.table.own_rows and not count:
             return self._base(Outcome.EXCLUDED, "dropped in the source; the target has no rows of it")
         return Validated(

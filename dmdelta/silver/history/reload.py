@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from dmdelta.changelog.ranges import of_source, of_table
 from dmdelta.errors import SchemaError
-from dmdelta.lakehouse.commits import CommitTag, OwnCommit, overwrite
+from dmdelta.lakehouse.commits import CommitTag, overwrite
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
@@ -59,7 +59,6 @@ class Reloaded:
         failures: the number of failing rows by the name of the expectation.
     """
 
-    commit: OwnCommit
     evaluated: int
     failures: Mapping[str, int]
 
@@ -103,10 +102,10 @@ def reload_table(spark: SparkSession, request: ReloadRequest) -> Reloaded:
         else target.silver_schema(schema)
     )
     guarded = check_reload(spark, rows, seen, target, request.context.checks(target, seen))
-    commit = overwrite(spark, guarded.rows, target.place, tag, columns_too=not same, among=target.own_rows)
+    overwrite(spark, guarded.rows, target.place, tag, columns_too=not same, among=target.own_rows)
     if not same:
         restore_clustering(spark, target.place, seen)
-    return Reloaded(commit, guarded.evaluated, guarded.failures)
+    return Reloaded(guarded.evaluated, guarded.failures)
 
 
 def _join(spark: SparkSession, request: ReloadRequest) -> bool:

@@ -69,42 +69,57 @@ def replay_ranges(
         QualityError: the target is past the last range.
         DmdeltaError: as `apply_table`.
     """
-    target, first = request.target, stretches[0].begin
-    newest = silver_position(spark, target)
-    if newest is not None and newest.tag.run == request.context.run and newest.tag.end > stretches[-1].end:
-        raise QualityError(
-            f"{target.place} is at {newest.tag.end}, after {stretches[-1].end}", hint="choose another name"
-        )
-    if newest is not None and newest.tag.run != request.context.run:
-        if not discard_previous:
-            raise ForeignTable(
-                f"{target.place} belongs to another replay", hint="choose another name, or drop that table"
-            )
-        _empty(spark, request, first, newest.tag.version)
-        newest = silver_position(spark, target)
-    elif newest is None and table_state(spark, target.place) is not None:
-        raise ForeignTable(f"{target.place} already exists", hint="choose another name, or drop that table")
-    reached = newest.tag.end if newest else None
+    reached = _reached(spark, request, stretches, discard_previous=discard_previous)
     rows = 0
     for stretch in stretches:
         if reached is not None and stretch.end <= reached:
             report(stretch, None)
             continue
-        newest = silver_position(spark, target)
-        following = replace(
-            _under_its_name(request, stretch),
-            begin=max(stretch.begin, reached or stretch.begin),
-            end=stretch.end,
-            batch=_next_batch(newest.tag.version if newest else None),
-            mode=Mode.SAFE if stretch.again else Mode.NORMAL,
-        )
-        if stretch.renaming is not None and following.begin == stretch.begin:
-            carry_over(spark, following, stretch.renaming)
-            following = replace(following, ddl_applied_to=stretch.begin)
-        result = apply_table(spark, following)
+        result = _apply_range(spark, request, stretch, max(stretch.begin, reached or stretch.begin))
         rows += result.row_count
         report(stretch, result)
     return rows
+
+
+def _reached(
+    spark: SparkSession, request: ApplyRequest, stretches: Sequence[ReplayRange], *, discard_previous: bool
+) -> Position | None:
+    """The position up to which the target has the replay; None if it does not exist. Empties the table of another one.
+
+    Raises:
+        ForeignTable, QualityError: as `replay_ranges`.
+    """
+    target, end = request.target, stretches[-1].end
+    newest = silver_position(spark, target)
+    if newest is None:
+        if table_state(spark, target.place) is not None:
+            raise ForeignTable(f"{target.place} already exists", hint="choose another name, or drop that table")
+        return None
+    if newest.tag.run == request.context.run:
+        if newest.tag.end > end:
+            raise QualityError(f"{target.place} is at {newest.tag.end}, after {end}", hint="choose another name")
+        return newest.tag.end
+    if not discard_previous:
+        raise ForeignTable(f"{target.place} belongs to another replay", hint="choose another name, or drop that table")
+    _empty(spark, request, stretches[0].begin, newest.tag.version)
+    emptied = silver_position(spark, target)
+    return emptied.tag.end if emptied else None
+
+
+def _apply_range(spark: SparkSession, request: ApplyRequest, stretch: ReplayRange, begin: Position) -> ApplyResult:
+    """Apply a range from `begin` on, in a batch after those of the target."""
+    newest = silver_position(spark, request.target)
+    following = replace(
+        _under_its_name(request, stretch),
+        begin=begin,
+        end=stretch.end,
+        batch=_next_batch(newest.tag.version if newest else None),
+        mode=Mode.SAFE if stretch.again else Mode.NORMAL,
+    )
+    if stretch.renaming is not None and begin == stretch.begin:
+        carry_over(spark, following, stretch.renaming)
+        following = replace(following, ddl_applied_to=stretch.begin)
+    return apply_table(spark, following)
 
 
 def _under_its_name(request: ApplyRequest, stretch: ReplayRange) -> ApplyRequest:

@@ -25,11 +25,6 @@ class SchemaRange:
     schema: TableSchema | None
     then: DdlOutcome | None = None
 
-    @property
-    def after(self) -> TableSchema | None:
-        """The structure after this part."""
-        return self.then.schema if self.then else self.schema
-
 
 def plan_schema_ranges(
     log: TableLog, known: TableSchema | None, begin: Position, end: Position

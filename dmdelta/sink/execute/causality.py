@@ -7,7 +7,7 @@ bounded by the jobs in flight, with and without conflicts.
 """
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -49,14 +49,6 @@ class Causality:
         self._older: Generations = ()
         self._lock = threading.Lock()
         self.counts = CausalityCounts()
-
-    @property
-    def relations(self) -> Mapping[str, str]:
-        """Key → root, of all jobs that may not have been executed yet."""
-        relations: dict[str, str] = {}
-        for _, generation in self._older:
-            relations.update(generation)
-        return {**relations, **self._newest}
 
     def worker_of(self, root: str) -> int:
         return hash(root) % self._workers

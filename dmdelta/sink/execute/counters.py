@@ -6,12 +6,8 @@ from dmdelta.sink.execute.flusher import Flusher
 from dmdelta.sink.metrics import SinkMetrics
 
 
-def read_metrics(source_id: str, dispatcher: Dispatcher, flusher: Flusher, *, skipped: int) -> SinkMetrics:
-    """The current counters.
-
-    Args:
-        skipped: number of changes that an earlier run has executed.
-    """
+def read_metrics(source_id: str, dispatcher: Dispatcher, flusher: Flusher) -> SinkMetrics:
+    """The current counters."""
     snapshots, causality = dispatcher.snapshots, dispatcher.causality
     mark, counts = snapshots.newest_ready, causality.counts
     # A statement's checkpoint, or that of an earlier run, has no snapshot: what lies before it was executed.
@@ -35,7 +31,6 @@ def read_metrics(source_id: str, dispatcher: Dispatcher, flusher: Flusher, *, sk
         flush_seconds=flusher.counts.seconds,
         ready_spans=snapshots.spans,
         flushed_spans=flusher.counts.spans,
-        skipped=skipped,
     )
 
 

@@ -85,7 +85,6 @@ class Flusher:
     def _purge(self, flushed: Ready[PushedPoint | None]) -> None:
         """Forget the flushed snapshot and all older ones."""
         purged = self.snapshots.purge(flushed.id)
-        self.counts.purged += len(purged)
         if purged:
             log.info(
                 "sink snapshots purged",
@@ -127,10 +126,9 @@ class Flusher:
 
     def _write(self, checkpoint: Checkpoint) -> None:
         began = time.monotonic()
-        dropped = self._session.attempt(lambda _: self._transaction(checkpoint))
+        self._session.attempt(lambda _: self._transaction(checkpoint))
         self.flushed = checkpoint
         self.counts.flushes += 1
-        self.counts.dropped_records += dropped
         self.counts.seconds = time.monotonic() - began
         reach(CrashPoint.SINK_AFTER_FLUSH)
         log.info(
@@ -153,14 +151,13 @@ class Flusher:
         self.metadata.mark_whole(connection)
         connection.commit()
 
-    def _transaction(self, checkpoint: Checkpoint) -> int:
+    def _transaction(self, checkpoint: Checkpoint) -> None:
         reach(CrashPoint.SINK_BEFORE_FLUSH)
         connection = self._session.connection()
         self.metadata.flush(connection, checkpoint)
         reach(CrashPoint.SINK_MID_FLUSH)
-        dropped = self.metadata.drop_passed(connection, checkpoint.position)
+        self.metadata.drop_passed(connection, checkpoint.position)
         connection.commit()
-        return dropped
 
     def _run(self) -> None:
         try:

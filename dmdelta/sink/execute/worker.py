@@ -157,7 +157,6 @@ class Worker:
             raise
         except SinkError as error:
             raise self._explained(error, batch) from error
-        self.counts.transactions += 1
         self.counts.rows += len(batch.work)
 
     def _once(self, batch: Batch, failures: int) -> None:

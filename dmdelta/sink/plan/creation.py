@@ -7,9 +7,10 @@ from typing import Literal
 
 from dmdelta.ddl.types.type_words import characters
 from dmdelta.errors import SinkError
+from dmdelta.model.mysql_sql import quoted_name
 from dmdelta.model.schema import Column, ConstantColumn, TableSchema
 from dmdelta.model.type_names import INTEGERS, TEXTUAL
-from dmdelta.sink.plan.sql import quoted, text
+from dmdelta.sink.plan.sql import text
 from dmdelta.sink.plan.target_table import PRIMARY, TargetTable
 from dmdelta.sink.plan.tidb import tidb_charset, tidb_collation
 
@@ -39,8 +40,10 @@ def create_table(schema: TableSchema, collations: Collection[str], *, tidb: bool
     columns = _definitions(schema, collations, tidb=tidb)
     if schema.primary_key:
         key = (*schema.primary_key, *(column.name for column in schema.columns if isinstance(column, ConstantColumn)))
-        columns.append(f"PRIMARY KEY ({', '.join(quoted(name) for name in key)})")
-    return f"CREATE TABLE IF NOT EXISTS {quoted(*schema.name)} ({', '.join(columns)}) DEFAULT CHARACTER SET utf8mb4"
+        columns.append(f"PRIMARY KEY ({', '.join(quoted_name(name) for name in key)})")
+    return (
+        f"CREATE TABLE IF NOT EXISTS {quoted_name(*schema.name)} ({', '.join(columns)}) DEFAULT CHARACTER SET utf8mb4"
+    )
 
 
 def add_columns(
@@ -58,8 +61,8 @@ def add_columns(
         SinkError: TiDB has no type for a column.
     """
     missing = [column for column in schema.columns if column.name.lower() not in target.columns]
-    extracted = [quoted(column.name) for column in missing if isinstance(column, ConstantColumn)]
-    table = quoted(*target.name)
+    extracted = [quoted_name(column.name) for column in missing if isinstance(column, ConstantColumn)]
+    table = quoted_name(*target.name)
     if tidb and empty and extracted:
         return [f"DROP TABLE IF EXISTS {table}", create_table(schema, collations, tidb=tidb)]
     changes = [
@@ -76,12 +79,12 @@ def _wider_keys(target: TargetTable, extracted: Sequence[str]) -> Iterator[str]:
     for key in target.keys:
         if any(name is None for name, _ in key.parts):
             continue
-        parts = [f"{quoted(name or '')}{f'({prefix})' if prefix else ''}" for name, prefix in key.parts]
+        parts = [f"{quoted_name(name or '')}{f'({prefix})' if prefix else ''}" for name, prefix in key.parts]
         listed = ", ".join([*parts, *extracted])
         if key.name == PRIMARY:
             yield f"DROP PRIMARY KEY, ADD PRIMARY KEY ({listed})"
         else:
-            yield f"DROP INDEX {quoted(key.name)}, ADD UNIQUE INDEX {quoted(key.name)} ({listed})"
+            yield f"DROP INDEX {quoted_name(key.name)}, ADD UNIQUE INDEX {quoted_name(key.name)} ({listed})"
 
 
 def _definitions(schema: TableSchema, collations: Collection[str], *, tidb: bool) -> list[str]:
@@ -89,7 +92,7 @@ def _definitions(schema: TableSchema, collations: Collection[str], *, tidb: bool
         _check_types(schema)
     charset = _charsets(collations, tidb=tidb)
     return [
-        f"{quoted(column.name)} {_type(column, charset)}{_null(column, schema)}{_default(column)}"
+        f"{quoted_name(column.name)} {_type(column, charset)}{_null(column, schema)}{_default(column)}"
         for column in schema.columns
     ]
 
@@ -110,7 +113,8 @@ def column_statement(
         _check_types(table)
     (column,) = table.columns
     kind = _type(column, _charsets(collations, tidb=tidb))
-    return f"ALTER TABLE {quoted(*table.name)} {change} COLUMN {quoted(column.name)} {kind} NULL{_default(column)}"
+    definition = f"{quoted_name(column.name)} {kind} NULL{_default(column)}"
+    return f"ALTER TABLE {quoted_name(*table.name)} {change} COLUMN {definition}"
 
 
 def _charsets(collations: Collection[str], *, tidb: bool) -> Callable[[Column], str]:

@@ -4,10 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from dmdelta.ddl.parse.event_types import ddl_events
-from dmdelta.ddl.parse.rewriting import Names, quoted_name, rewritten
+from dmdelta.ddl.parse.rewriting import Names, rewritten
 from dmdelta.ddl.parse.statements import StatementTarget, statement_cursor, statement_targets
 from dmdelta.ddl.tokens import Cursor, split_at_commas
 from dmdelta.errors import SchemaError
+from dmdelta.model.mysql_sql import quoted_name
 from dmdelta.model.schema import TableName
 from dmdelta.rules import Action, Role, SourceRules
 from dmdelta.sink.plan.tidb import tidb_statements

@@ -2,9 +2,10 @@
 
 from collections.abc import Collection
 
+from dmdelta.model.mysql_sql import quoted_name
 from dmdelta.model.schema import TableName
 from dmdelta.rules import SourceRules
-from dmdelta.sink.plan.sql import quoted, text
+from dmdelta.sink.plan.sql import text
 
 
 def own_rows(rules: SourceRules, name: TableName, others: Collection[TableName], sources: int) -> str | None:
@@ -21,6 +22,6 @@ def own_rows(rules: SourceRules, name: TableName, others: Collection[TableName],
     if sources > 1 or not route.extracted or route.extracted in same:
         return None
     return " AND ".join(
-        f"CONVERT({quoted(column)} USING utf8mb4) = {text(value)} COLLATE utf8mb4_bin"
+        f"CONVERT({quoted_name(column)} USING utf8mb4) = {text(value)} COLLATE utf8mb4_bin"
         for column, value in route.extracted
     )

@@ -5,11 +5,6 @@ from collections.abc import Sequence
 from dmdelta.sink.change import Shape
 
 
-def quoted(*names: str) -> str:
-    """Quoted identifiers: `schema`.`table`."""
-    return ".".join("`" + name.replace("`", "``") + "`" for name in names)
-
-
 def text(value: str) -> str:
     """A string literal for a session with backslash escapes."""
     return "'" + value.replace("\\", "\\\\").replace("'", "''").replace("\0", "\\0") + "'"

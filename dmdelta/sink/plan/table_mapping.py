@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from dmdelta.errors import SinkError
+from dmdelta.model.mysql_sql import quoted_name
 from dmdelta.model.schema import Column, TableName, TableSchema
 from dmdelta.model.type_names import BYTES, TEXTUAL, WHOLE
 from dmdelta.sink.change import Shape
-from dmdelta.sink.plan.sql import quoted
 from dmdelta.sink.plan.target_table import PRIMARY, TargetColumn, TargetTable
 
 FAMILIES = (
@@ -100,7 +100,7 @@ def plan_table(
     """
     here = {column.name.lower(): column for column in schema.columns}
     written = [(_column(schema, column, target), column) for column in schema.columns]
-    columns = tuple((quoted(in_target.name), column) for in_target, column in written if not in_target.generated)
+    columns = tuple((quoted_name(in_target.name), column) for in_target, column in written if not in_target.generated)
     identity, found_by = _identity(here, target)
     keys, whole = _keys(here, target, found_by)
     if foreign_keys:
@@ -110,9 +110,9 @@ def plan_table(
     listed = ", ".join(name for name, _ in columns)
     reversed_bits = tidb and any(column.type == "bit" and column.length > TIDB_BITS for _, column in columns)
     assigned = "" if reversed_bits else ", ".join(f"{name}=VALUES({name})" for name, _ in columns)
-    names = ", ".join(quoted(target.columns[column.name.lower()].name) for column in identity)
+    names = ", ".join(quoted_name(target.columns[column.name.lower()].name) for column in identity)
     shape = Shape(
-        quoted(target.schema, target.table), f"({listed})", assigned, f"({names})" if len(identity) > 1 else names
+        quoted_name(target.schema, target.table), f"({listed})", assigned, f"({names})" if len(identity) > 1 else names
     )
     watched = any(_is_watched(column, target) for key in keys for column, _, _ in key.parts)
     as_text = frozenset(column.name for in_target, column in written if column.type == "json" != in_target.type)
@@ -166,7 +166,7 @@ def _keys(here: dict[str, Column], target: TargetTable, found_by: str) -> tuple[
                 return tuple(plans), f"its key column {name} has another type than the source's"
             parts.append((column, name, prefix))
         if parts:
-            plans.append(KeyPlan(tuple(parts), f".{quoted(target.schema, target.table)}"))
+            plans.append(KeyPlan(tuple(parts), f".{quoted_name(target.schema, target.table)}"))
     return tuple(plans), ""
 
 
@@ -179,7 +179,7 @@ def _parents(here: dict[str, Column], target: TargetTable) -> tuple[list[KeyPlan
             return plans, f"its foreign key to {parent.table} has columns that are not in the log"
         pairs = zip(columns, parent.referenced, strict=True)
         parts = tuple((column, name, None) for column, name in pairs if column is not None)
-        plans.append(KeyPlan(parts, f".{quoted(parent.schema, parent.table)}"))
+        plans.append(KeyPlan(parts, f".{quoted_name(parent.schema, parent.table)}"))
     return plans, ""
 
 

@@ -36,14 +36,12 @@ class TableChanges:
         columns: the changes in order; None if there are none.
         ascii: all keys are ASCII text.
         lacks_keys: the changes have only the key of the table, as their images lack values of others.
-        skipped: number of changes that an earlier run has executed.
         marked: rows that silver quarantines are left out.
     """
 
     plan: TablePlan
     columns: Columns | None
     ascii: bool = True
-    skipped: int = 0
     marked: bool = False
     lacks_keys: bool = False
 
@@ -102,7 +100,7 @@ def read_changes(spark: SparkSession, bronze: str, wanted: Rendering, past: Past
 def left_over(plan: TablePlan, every: Columns, past: Past) -> TableChanges:
     """The changes without those that an earlier run has executed."""
     remaining = past.left(every)
-    return TableChanges(plan, remaining, not plan.watched or _is_ascii(remaining), len(every) - len(remaining))
+    return TableChanges(plan, remaining, not plan.watched or _is_ascii(remaining))
 
 
 def changes_of(columns: Columns) -> list[tuple[int, Change]]:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pymysql
 
+from dmdelta.model.mysql_sql import quoted_name
 from dmdelta.model.position import Position
 from dmdelta.sink.plan.checkpoint import Checkpoint
-from dmdelta.sink.plan.sql import quoted
 from dmdelta.sink.target.connection import ask, code_of, execute
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class SourceTables:
 
     def named(self, suffix: str) -> str:
         """The quoted identifier of a table."""
-        return quoted(self.schema, f"{self.task}_{suffix}")
+        return quoted_name(self.schema, f"{self.task}_{suffix}")
 
 
 class CheckpointTable(SourceTables):

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pymysql
 
 from dmdelta.errors import Fenced
+from dmdelta.model.mysql_sql import quoted_name
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
 from dmdelta.sink.execution_log import ExecutedEvents
 from dmdelta.sink.plan.checkpoint import Checkpoint
-from dmdelta.sink.plan.sql import quoted
 from dmdelta.sink.target.checkpoint_table import MISSING, NAME, CheckpointTable, SourceTables
 from dmdelta.sink.target.connection import ask, code_of, execute
 
@@ -66,7 +66,7 @@ class Metadata(SourceTables):
 
     def create(self, connection: "Connection[Any]") -> None:
         """Create the tables if they do not exist."""
-        execute(connection, f"CREATE DATABASE IF NOT EXISTS {quoted(self.schema)}")
+        execute(connection, f"CREATE DATABASE IF NOT EXISTS {quoted_name(self.schema)}")
         execute(
             connection,
             f"CREATE TABLE IF NOT EXISTS {self.owner} "
@@ -134,9 +134,9 @@ class Metadata(SourceTables):
         self.fence(connection, FLUSHER)
         self.points.write(connection, checkpoint)
 
-    def drop_passed(self, connection: "Connection[Any]", position: Position) -> int:
-        """Delete the records before a checkpoint; returns their number."""
-        return execute(
+    def drop_passed(self, connection: "Connection[Any]", position: Position) -> None:
+        """Delete the records before a checkpoint."""
+        execute(
             connection,
             f"DELETE FROM {self.executed} WHERE source_id = %s AND worker >= 0 "
             "AND (epoch < %s OR (epoch = %s AND last_seq < %s))",

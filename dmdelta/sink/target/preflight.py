@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import pymysql
 
+from dmdelta.model.mysql_sql import quoted_name
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.rules.patterns import matches_grant
-from dmdelta.sink.plan.sql import quoted, text
+from dmdelta.sink.plan.sql import text
 from dmdelta.sink.plan.table_checks import TargetCheck, TargetTables
 from dmdelta.sink.plan.target_table import read_collations
 from dmdelta.sink.target.connection import CHARSET, SQL_MODE, TargetServer, ask, session, translated
@@ -137,7 +138,7 @@ def _privileges(facts: TargetFacts, schemas: Iterable[str], metadata: str) -> It
                 continue
             missing = True
             message = f"not granted on {schema}" + (", unless by a role" if roles else "")
-            fix = f"GRANT {privilege} ON {quoted(schema)}.* TO {account}"
+            fix = f"GRANT {privilege} ON {quoted_name(schema)}.* TO {account}"
             yield TargetCheck(f"privilege {privilege.lower()}", False, message, fix, stops=not roles)
     if not missing:
         yield TargetCheck("privileges", True, f"granted on {', '.join(needed)}")

@@ -11,11 +11,11 @@ from dmdelta.ddl.parse.session import without_nulls
 from dmdelta.errors import SinkError
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.logging import get_logger
+from dmdelta.model.mysql_sql import quoted_name
 from dmdelta.model.schema import Column, ConstantColumn, TableName, TableSchema
 from dmdelta.rules import Route
 from dmdelta.sink.plan.creation import ColumnChange, add_columns, column_statement, create_table
 from dmdelta.sink.plan.ddl import ALREADY, IN_DOUBT, STRANGE
-from dmdelta.sink.plan.sql import quoted
 from dmdelta.sink.plan.table_mapping import TablePlan, plan_table
 from dmdelta.sink.plan.target_table import PRIMARY, TargetTable, read_cascades, read_collations, read_target
 from dmdelta.sink.target.connection import TARGET_RETRY, TargetServer, ask, code_of, execute
@@ -139,7 +139,7 @@ class Tables:
             database: the table's, created if it does not exist.
             in_doubt: it may have been executed before.
         """
-        self._execute(f"CREATE DATABASE IF NOT EXISTS {quoted(database)}")
+        self._execute(f"CREATE DATABASE IF NOT EXISTS {quoted_name(database)}")
         try:
             self.change(sql, in_doubt=in_doubt)
         except SinkError as error:
@@ -173,7 +173,7 @@ class Tables:
 
     def _open_table(self, schema: TableSchema, *, merged: bool, reloaded: bool) -> TargetTable:
         target = self._read_table(schema.name) or self._create(schema)
-        empty = not self._rows(f"SELECT 1 FROM {quoted(*schema.name)} LIMIT 1")
+        empty = not self._rows(f"SELECT 1 FROM {quoted_name(*schema.name)} LIMIT 1")
         if empty or reloaded:
             target = self._completed(schema, target, empty=empty)
         if empty and not merged:
@@ -183,10 +183,10 @@ class Tables:
 
     def _create(self, schema: TableSchema) -> TargetTable:
         reach(CrashPoint.SINK_BEFORE_CREATE)
-        self._execute(f"CREATE DATABASE IF NOT EXISTS {quoted(schema.schema)}")
+        self._execute(f"CREATE DATABASE IF NOT EXISTS {quoted_name(schema.schema)}")
         self._execute(create_table(schema, self._target_collations(), tidb=self.server.tidb))
         reach(CrashPoint.SINK_AFTER_CREATE)
-        log.info("table created in the target", table=quoted(*schema.name))
+        log.info("table created in the target", table=quoted_name(*schema.name))
         target = self._read_table(schema.name)
         assert target is not None
         return target
@@ -197,7 +197,7 @@ class Tables:
             return target
         for sql in add_columns(schema, target, self._target_collations(), tidb=self.server.tidb, empty=empty):
             self.change(sql, in_doubt=True)
-        log.info("columns added in the target", table=quoted(*schema.name), had=len(target.columns))
+        log.info("columns added in the target", table=quoted_name(*schema.name), had=len(target.columns))
         completed = self._read_table(schema.name)
         assert completed is not None
         return completed

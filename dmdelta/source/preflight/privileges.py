@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dmdelta.model.gtid import Flavor
+from dmdelta.model.mysql_sql import quoted_name
 from dmdelta.model.schema import SYSTEM_SCHEMAS, TableSchema
 from dmdelta.rules.block_allow_list import TablePatterns
 from dmdelta.rules.patterns import is_exact, matches_grant
-from dmdelta.source.connection import query, quoted
+from dmdelta.source.connection import query
 from dmdelta.source.preflight.finding import SHOWN, Finding, Level, listed
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def _object(schema: str, table: str) -> str:
     """What to grant on, for patterns of the spec."""
     if not is_exact(schema):
         return "*.*"
-    return quoted(schema, table) if is_exact(table) else f"{quoted(schema)}.*"
+    return quoted_name(schema, table) if is_exact(table) else f"{quoted_name(schema)}.*"
 
 
 def _may_select(grants: Sequence[str], schema: str, table: str) -> bool:
@@ -100,7 +101,7 @@ def _may_select(grants: Sequence[str], schema: str, table: str) -> bool:
     granted = [match[2] for match in filter(None, map(_GRANT.match, grants)) if _names(match[1]) & _READS]
     if not exact:
         return "*.*" in granted
-    return any(_grants_schema(one, schema) or one.lower() == quoted(schema, table).lower() for one in granted)
+    return any(_grants_schema(one, schema) or one.lower() == quoted_name(schema, table).lower() for one in granted)
 
 
 def lock_tables_finding(tables: Sequence[TableSchema], grants: Sequence[str]) -> Finding:

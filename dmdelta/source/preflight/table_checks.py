@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 from dmdelta.binlog.values.charsets import decoder_of
 from dmdelta.ddl.types.silver_types import OWN_COLUMNS, SHARD, silver_type
 from dmdelta.errors import SchemaError, UnsupportedEvent
+from dmdelta.model.mysql_sql import quoted_name
 from dmdelta.model.schema import SYSTEM_SCHEMAS, Column, TableSchema
 from dmdelta.rules import SourceRules
 from dmdelta.rules.block_allow_list import TablePatterns
 from dmdelta.source.catalog import SEQUENCE, SYSTEM_VERSIONED, read_schemas, table_names
-from dmdelta.source.connection import query, query_named, quoted, unless_refused
+from dmdelta.source.connection import query, query_named, unless_refused
 from dmdelta.source.preflight.expression_checks import check_expressions
 from dmdelta.source.preflight.finding import Finding, Level, listed
 from dmdelta.source.preflight.privileges import grants_of, load_finding, lock_tables_finding, reload_finding
@@ -128,7 +129,7 @@ def _names_of(connection: "Connection[Any]", wanted: Wanted, server: ServerIdent
 def _cascading(connection: "Connection[Any]", wanted: Wanted) -> list[tuple[str, str]]:
     """Children of cascading foreign keys, from SHOW CREATE TABLE: MariaDB shows the rules to few accounts."""
     children = [name for name in query(connection, _CHILDREN, (SYSTEM_SCHEMAS,)) if wanted(*name)]
-    statements = {name: str(query(connection, f"SHOW CREATE TABLE {quoted(*name)}")[0][1]) for name in children}
+    statements = {name: str(query(connection, f"SHOW CREATE TABLE {quoted_name(*name)}")[0][1]) for name in children}
     return sorted(name for name, statement in statements.items() if _CASCADE.search(statement))
 
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from dmdelta.model.mysql_sql import quoted_name
 from dmdelta.model.schema import SYSTEM_SCHEMAS
-from dmdelta.source.connection import query, quoted
+from dmdelta.source.connection import query
 from dmdelta.source.preflight.finding import Finding, Level, listed
 
 if TYPE_CHECKING:
@@ -65,8 +66,8 @@ def zoned_columns(columns: Iterable[Sequence[Any]]) -> list[str]:
             continue
         rest = str(expression)
         for instant in instants:
-            rest = rest.replace(f"unix_timestamp({quoted(instant)})", "")  # the same number in every zone
-        converted = any(quoted(other) in rest for other in (*instants, *zoned))
+            rest = rest.replace(f"unix_timestamp({quoted_name(instant)})", "")  # the same number in every zone
+        converted = any(quoted_name(other) in rest for other in (*instants, *zoned))
         if converted or kind == "timestamp" or _CONVERTS.search(rest):
             zoned.append(name)
     return zoned

@@ -9,7 +9,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from dmdelta.errors import DmdeltaError, PositionLost, from_wire, to_wire
+from dmdelta.errors import DmdeltaError, PositionLost, to_wire
 from dmdelta.model.gtid import Flavor
 from dmdelta.model.position import Position
 from dmdelta.model.retry import Retry
@@ -152,10 +152,6 @@ class RelayStatus:
         """Up to where the server is known to be: its end when it was last looked up, or what it has sent since."""
         known = ((self.server_file, self.server_offset), (self.binlog_file, self.offset))
         return max((Position(self.epoch, file, offset) for file, offset in known if file), default=None)
-
-    @property
-    def failure(self) -> DmdeltaError | None:
-        return from_wire(self.error) if self.error else None
 
 
 def read_status(folder: Path) -> RelayStatus | None:

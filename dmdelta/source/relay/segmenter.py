@@ -47,7 +47,6 @@ class Cutter:
         self._skip_to = skip_to
         self.binlog_file = binlog_file
         self.offset = self.boundary = offset
-        self._description = description
         self._checksum = parse_format_description(description, binlog_file).checksum if description else False
         self._writer = SegmentWriter(epoch_folder, binlog_file, max(offset, skip_to), description)
         self._tracker = BoundaryTracker(named=bool(skip_to))
@@ -173,7 +172,6 @@ class Cutter:
 
     def _describe(self, event: bytes) -> None:
         self._checksum = parse_format_description(event, self.binlog_file).checksum
-        self._description = event
         self._writer.describe(event)
 
     def tick(self, *, at_once: bool = False) -> None:

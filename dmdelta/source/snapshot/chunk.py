@@ -8,8 +8,9 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from dmdelta.model.gtid import Flavor
+from dmdelta.model.mysql_sql import quoted_name
 from dmdelta.model.schema import Column, TableSchema
-from dmdelta.source.connection import explained, open_connection, query, quoted
+from dmdelta.source.connection import explained, open_connection, query
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.server import ServerPosition, server_position
 from dmdelta.source.snapshot.barrier import SnapshotBarrier, meet
@@ -124,7 +125,7 @@ def _rows(
     """
     with observe() as observer:
         hold_structure(connection, observer, chunk.schema)
-    select = f"SELECT {select_list(chunk.schema, flavor)} FROM {quoted(chunk.schema.schema, chunk.schema.table)}"
+    select = f"SELECT {select_list(chunk.schema, flavor)} FROM {quoted_name(chunk.schema.schema, chunk.schema.table)}"
     if chunk.condition:
         select += f" WHERE {chunk.condition}"
     for packets, end in row_packets(connection, select):
@@ -137,7 +138,7 @@ def select_list(schema: TableSchema, flavor: Flavor) -> str:
 
 
 def _selected(column: Column, flavor: Flavor) -> str:
-    name = quoted(column.name)
+    name = quoted_name(column.name)
     if column.type in ("enum", "set"):
         return f"CAST(CAST({name} AS UNSIGNED) AS CHAR)"  # the server would choose the width of a number
     if column.type == "binary" and flavor == "mariadb":
@@ -156,7 +157,7 @@ def _lock(connection: "Connection[Any]", table: TableSchema) -> None:
         f"{table} has no key, so it must be locked briefly while its snapshot is opened",
         hint="GRANT LOCK TABLES ON the schema to the account, or exclude the table with the block-allow-list",
     ):
-        query(connection, f"LOCK TABLES {quoted(table.schema, table.table)} READ")
+        query(connection, f"LOCK TABLES {quoted_name(table.schema, table.table)} READ")
 
 
 def _locked(

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from dmdelta.errors import SourceError
 from dmdelta.model.gtid import Flavor
+from dmdelta.model.mysql_sql import quoted_name
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.source.catalog import read_schemas
-from dmdelta.source.connection import explained, open_connection, query, quoted
+from dmdelta.source.connection import explained, open_connection, query
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.server import ServerPosition, server_position
 from dmdelta.source.snapshot.key_ranges import key_ranges
@@ -44,7 +45,7 @@ class ConsistentTable:
     @property
     def name(self) -> str:
         """The quoted name of the table."""
-        return quoted(self.schema.schema, self.schema.table)
+        return quoted_name(self.schema.schema, self.schema.table)
 
     def ask(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> list[list[tuple[Any, ...]]]:
         """The rows of statements with their arguments; each connection runs one at a time.
@@ -97,7 +98,7 @@ def open_consistent(endpoint: Endpoint, name: TableName, flavor: Flavor, readers
             f"{'.'.join(name)} must be locked briefly while its log position is read",
             hint="GRANT LOCK TABLES ON the schema to the account",
         ):
-            query(locker, f"LOCK TABLES {quoted(*name)} READ")
+            query(locker, f"LOCK TABLES {quoted_name(*name)} READ")
         position = server_position(locker)
         for connection in waiting:
             query(connection, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dmdelta.model.mysql_sql import quoted_name
 from dmdelta.model.schema import Column, TableSchema
 from dmdelta.model.type_names import INTEGERS
-from dmdelta.source.connection import query, quoted
+from dmdelta.source.connection import query
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -34,7 +35,7 @@ def key_ranges(connection: "Connection[Any]", table: TableSchema, rows: int, chu
     if parts <= 1 or not key or any(column.type not in _ORDERED for column in key):
         return [""]
     if len(key) == 1 and key[0].type in INTEGERS:
-        return even_ranges(quoted(key[0].name), *_ends(connection, table, key[0]), parts)
+        return even_ranges(quoted_name(key[0].name), *_ends(connection, table, key[0]), parts)
     return list(_between(key, list(_walk(connection, table, key, chunk_rows))))
 
 
@@ -50,7 +51,7 @@ def even_ranges(name: str, least: int | None, greatest: int | None, parts: int) 
 
 
 def _ends(connection: "Connection[Any]", table: TableSchema, key: Column) -> tuple[int | None, int | None]:
-    name = quoted(key.name)
+    name = quoted_name(key.name)
     ((least, greatest),) = query(connection, f"SELECT MIN({name}), MAX({name}) FROM {_name(table)}")
     return least, greatest
 
@@ -63,7 +64,7 @@ def _walk(
     connection: "Connection[Any]", table: TableSchema, key: Sequence[Column], chunk_rows: int
 ) -> Iterator[Literals]:
     """Yields the key of every `chunk_rows`-th row in key order."""
-    names = ", ".join(quoted(column.name) for column in key)
+    names = ", ".join(quoted_name(column.name) for column in key)
     texts = ", ".join(_as_text(column) for column in key)
     last: Literals | None = None
     while True:
@@ -87,7 +88,7 @@ def _between(key: Sequence[Column], cuts: Sequence[Literals]) -> Iterator[str]:
 
 def _bound(key: Sequence[Column], values: Literals, sign: str, last: str) -> str:
     """Rows on one side of a key; `last` compares the last column. No tuples: MySQL uses no range scan for them."""
-    names = [quoted(column.name) for column in key]
+    names = [quoted_name(column.name) for column in key]
     ways = []
     for place, (name, value) in enumerate(zip(names, values, strict=True), 1):
         equal = [f"{before} = {same}" for before, same in zip(names[: place - 1], values, strict=False)]
@@ -97,7 +98,7 @@ def _bound(key: Sequence[Column], values: Literals, sign: str, last: str) -> str
 
 
 def _as_text(column: Column) -> str:
-    name = quoted(column.name)
+    name = quoted_name(column.name)
     return f"HEX({name})" if column.type in _TEXT | _BYTES else f"CAST({name} AS CHAR)"
 
 
@@ -111,4 +112,4 @@ def _literal(column: Column, text: str) -> str:
 
 
 def _name(table: TableSchema) -> str:
-    return quoted(table.schema, table.table)
+    return quoted_name(table.schema, table.table)

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dmdelta.errors import StructureChanged
+from dmdelta.model.mysql_sql import quoted_name
 from dmdelta.model.schema import Column, TableSchema
 from dmdelta.source.catalog import read_columns
-from dmdelta.source.connection import START_OVER, query, quoted
+from dmdelta.source.connection import START_OVER, query
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -26,7 +27,7 @@ def hold_structure(connection: "Connection[Any]", observer: "Connection[Any]", p
         SourceUnavailable, SourceError: the server does not answer, or the table does not exist.
     """
     # The statement reads nothing, but takes the metadata lock of the table, for which every ALTER TABLE waits.
-    query(connection, f"SELECT 1 FROM {quoted(*planned.name)} LIMIT 0")
+    query(connection, f"SELECT 1 FROM {quoted_name(*planned.name)} LIMIT 0")
     changed = plan_changed(planned, read_columns(observer, planned.name))
     if changed:
         raise StructureChanged(

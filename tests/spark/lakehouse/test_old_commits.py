@@ -109,6 +109,7 @@ def test_bronze_forgets_commits_but_no_position(spark, source):
     assert spark.table(source.bronze).select("epoch", "seq", "row").distinct().count() > 0
 
 
+@pytest.mark.long
 def test_positions_are_repeated_again_before_their_repetition_is_old(spark, source):
     table, idle = MaintainedTable(source.bronze, Content.BRONZE), replace(source, source_id=IDLE)
     mark = start_epoch(spark, idle, None, Position(3, "binlog.000007", 4))
@@ -212,6 +213,7 @@ def test_the_position_of_an_idle_table_is_repeated(spark, lakehouse):
     assert changelog.silver() == [(1, "a"), (2, "a")]
 
 
+@pytest.mark.long
 def test_a_merged_table_keeps_the_position_of_a_shard_without_changes(spark, lakehouse):
     """Only the other shard commits. Both shards then continue where they were: no row is lost or applied twice."""
     shards = Shards(spark, lakehouse, ONE, TWO, key=())
@@ -256,6 +258,7 @@ def test_a_table_of_an_earlier_version_gets_the_retention_once(spark, lakehouse)
     assert commits_of(table.table)[0] == 0
 
 
+@pytest.mark.long
 def test_after_a_vacuum_that_lists_files_the_next_one_does_not_list_them(spark, lakehouse):
     """Delta forgets what such a VACUUM has covered."""
     changelog = Changelog(spark, lakehouse)

@@ -89,7 +89,7 @@ def _exit_point(patch: Patch) -> None:
     def in_order(
         table: restart_plan.TableEvidence, source: restart_plan.SourceEvidence, _policy: object
     ) -> restart_plan.RestartPlan:
-        return restart_plan.RestartPlan(restart_plan._floor(table, source), restart_plan.Branch.NORMAL_STOP, "sabotage")
+        return restart_plan.RestartPlan(restart_plan._floor(table, source), "sabotage")
 
     patch(restart_plan, "_plan_by_exit_point", in_order)
 

@@ -10,10 +10,11 @@ from dmdelta.bronze.arrow import VARIANT
 from dmdelta.changelog.integer_keys import integer_key, net_changes
 from dmdelta.errors import LakehouseError
 from dmdelta.model.schema import Column, ConstantColumn, StoredColumn, TableSchema
+from tests.support.variant_pieces import int8_piece
 
 KEYS = (b"id", b"v")
 KINDS = {
-    "tinyint": (8, variant.int8_piece),
+    "tinyint": (8, int8_piece),
     "smallint": (16, variant.int16_piece),
     "int": (32, variant.int32_piece),
     "bigint": (64, variant.int64_piece),
@@ -26,9 +27,7 @@ def schema_of(kind="bigint", *, unsigned=False):
 
 def images(values):
     """VARIANTs of objects with a key's piece; None: no image."""
-    pieces = [
-        b"" if value is None else variant.object_piece([(0, value), (1, variant.int8_piece(1))]) for value in values
-    ]
+    pieces = [b"" if value is None else variant.object_piece([(0, value), (1, int8_piece(1))]) for value in values]
     metadata = pa.array([variant.metadata_bytes(KEYS)] * len(values), pa.binary())
     absent = pa.array([value is None for value in values], pa.bool_())
     return pa.StructArray.from_arrays([pa.array(pieces, pa.binary()), metadata], fields=list(VARIANT), mask=absent)
@@ -89,7 +88,7 @@ def test_the_last_change_of_each_key(some):
         if op in ("insert", "read", "update"):
             table[new] = at
     upserts = net_changes(
-        pa.concat_tables([rows_of(some[:5], variant.int8_piece), rows_of(some[5:], variant.int8_piece, first=5)]),
+        pa.concat_tables([rows_of(some[:5], int8_piece), rows_of(some[5:], int8_piece, first=5)]),
         schema_of(),
     ).upserts
     assert upserts["seq"].to_pylist() == sorted(table.values())
@@ -97,7 +96,7 @@ def test_the_last_change_of_each_key(some):
 
 def test_an_image_without_the_key_is_refused():
     """No key is omitted silently."""
-    rows = rows_of([("insert", None, 1)], variant.int8_piece)
+    rows = rows_of([("insert", None, 1)], int8_piece)
     with pytest.raises(LakehouseError, match="lacks the key column other"):
         net_changes(rows, TableSchema("d", "t", (Column("other", "int"),), ("other",)))
 

@@ -11,6 +11,7 @@ from dmdelta.changelog.variant_arrays import blobs, doubles, texts
 from dmdelta.changelog.variant_layout import Images
 from dmdelta.errors import LakehouseError
 from dmdelta.model import variant_types
+from tests.support.variant_pieces import int8_piece
 
 KEYS = (b"id", b"c", b"json")
 
@@ -36,7 +37,7 @@ def float_piece(number):
 @pytest.mark.parametrize(
     ("piece", "text"),
     [
-        (variant.int8_piece(-128), "-128"),
+        (int8_piece(-128), "-128"),
         (variant.int16_piece(32767), "32767"),
         (variant.int32_piece(-(2**31)), "-2147483648"),
         (variant.int64_piece(-(2**63)), "-9223372036854775808"),

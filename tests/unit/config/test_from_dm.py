@@ -177,6 +177,14 @@ def test_what_dms_files_do_not_set_is_not_in_the_spec(task, source, spec):
     assert spec_from_dm({**SMALL, **task}, [{**SOURCE, **source}], "/lake").spec == {**smallest, **spec}
 
 
+def test_a_task_of_one_instance_has_its_block_allow_list():
+    """Not another one of the file."""
+    lists = {"unused": {"do-dbs": ["a"]}, "used": {"do-dbs": ["b"]}}
+    instance = {"source-id": "w", "block-allow-list": "used"}
+    task = {**SMALL, "mysql-instances": [instance], "block-allow-list": lists}
+    assert spec_from_dm(task, [SOURCE], "/lake").spec["block-allow-list"] == {"do-dbs": ["b"]}
+
+
 @pytest.mark.parametrize(
     ("keys", "settings"),
     [

@@ -63,7 +63,7 @@ def looping(monkeypatch):
     monkeypatch.setattr(loops, "newest_landed", lambda *_: None)
     monkeypatch.setattr(loops, "expired_to", lambda *_: None)
     monkeypatch.setattr(loops, "open_sink", open_sink)
-    loop = SinkingLoop(None, SimpleNamespace(source_id="s1"), None, ranges, None, ReloadFeed())
+    loop = SinkingLoop(None, SimpleNamespace(source_id="s1"), None, ranges, ReloadFeed())
     loop.start("sink-s1", stop)
     assert refused.wait(WAIT)
     yield SimpleNamespace(loop=loop, sink=sink, answers=answers)
@@ -113,7 +113,7 @@ def test_a_run_that_ends_does_not_wait_for_its_target_without_end(monkeypatch, p
     if pending:
         ranges.append(SimpleNamespace())
     ranges.close()
-    loop = SinkingLoop(None, SimpleNamespace(source_id="s1"), None, ranges, None, ReloadFeed())
+    loop = SinkingLoop(None, SimpleNamespace(source_id="s1"), None, ranges, ReloadFeed())
     loop.start("sink-s1", stop)
     assert loop.join(WAIT)
     assert len(attempts) == supervise.AGAIN.attempts
@@ -156,7 +156,7 @@ def test_a_range_that_was_left_is_the_last_of_the_run(monkeypatch):
     monkeypatch.setattr(loops, "ranges_after", lambda *_: [backlog])
     monkeypatch.setattr(loops, "expired_to", lambda *_: None)
     monkeypatch.setattr(loops, "open_sink", lambda *_: sink)
-    loop = SinkingLoop(None, SimpleNamespace(source_id="s1"), None, ranges, backlog, ReloadFeed())
+    loop = SinkingLoop(None, SimpleNamespace(source_id="s1"), None, ranges, ReloadFeed())
     loop.start("sink-s1", stop)
     assert loop.join(WAIT)
     assert sink.applied == [(100, 400)]

@@ -66,6 +66,23 @@ def test_decisions_match_dm(case):
     assert {table: allow_list.wanted(*table) for table in expected} == expected
 
 
+@pytest.mark.parametrize(
+    ("lists", "places"),
+    [
+        ({}, (("*", "*"),)),
+        ({"do_dbs": ("a", "b*")}, (("a", "*"), ("b*", "*"))),
+        ({"do_tables": (("a", "t"), ("a", "u*"), ("a", "t"))}, (("a", "t"), ("a", "u*"))),
+        ({"do_tables": (("a", "t"), ("b", "t")), "ignore_dbs": ("a",)}, (("b", "t"),)),
+        ({"do_tables": (("*", "t"),), "do_dbs": ("a", "b")}, (("a", "t"), ("b", "t"))),
+        ({"do_tables": (("a*", "t"),), "do_dbs": ("ab", "b")}, (("ab", "t"),)),
+        ({"do_tables": (("a*", "t"),), "do_dbs": ("ab", "b*")}, (("a*", "t"),)),
+    ],
+)
+def test_the_places_of_the_selected_tables(lists, places):
+    """Each pattern once, with the names of schemas where the lists have them."""
+    assert BlockAllowList(**lists).places == places
+
+
 def test_the_spec_section_is_converted_completely():
     """`from_config` converts all four lists."""
     config = BlockAllowListConfig.model_validate(

@@ -87,6 +87,7 @@ ONE = {"schema-pattern": "a", "table-pattern": "t", "target-schema": "x", "targe
         ([ONE, {**ONE, "schema-pattern": "b", "target-table": "u"}], [], False),
         ([ONE, {"schema-pattern": "b", "target-schema": "x"}], [], True),
         ([ONE], [ONE], True),
+        ([ONE], [{**ONE, "target-schema": "w"}], False),
         ([ONE], [{**ONE, "target-schema": "y"}], False),
     ],
 )

@@ -52,7 +52,7 @@ class Reader:
         self.reading(part.end)
         self.read_to.append(part.end)
         plan = SimpleNamespace(shape=TABLE, source=("d", "t"), schema=SimpleNamespace(name=("d", "t")), keys=("id",))
-        return [[SimpleNamespace(plan=plan, skipped=0, seq=part.begin.seq, moves_unknown=False)]]
+        return [[SimpleNamespace(plan=plan, seq=part.begin.seq, moves_unknown=False)]]
 
 
 class Run:

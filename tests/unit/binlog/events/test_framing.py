@@ -8,7 +8,16 @@ import pytest
 from dmdelta.binlog.events import framing
 from dmdelta.binlog.events.header import EventType
 from dmdelta.errors import CorruptBinlog
-from tests.support.changes import Log, decode_bytes, names_field, rows_body, rows_of
+from tests.support.changes import (
+    Log,
+    decode_bytes,
+    event_bytes,
+    names_field,
+    payload_body,
+    query_body,
+    rows_body,
+    rows_of,
+)
 
 FLAGS_AT = 4 + 17
 
@@ -66,6 +75,18 @@ def test_a_checksum_that_differs() -> None:
     log = Log().query("BEGIN")
     with pytest.raises(CorruptBinlog, match="fails its checksum"):
         decode_bytes(log.data[:-1] + bytes((log.data[-1] ^ 1,)), log.segment())
+
+
+@pytest.mark.parametrize("checksum", [True, False])
+def test_a_checksum_of_a_compressed_transaction(checksum: bool) -> None:  # noqa: FBT001 - a parameter
+    """It is verified after the transaction is read; a log without checksums has none."""
+    begin = event_bytes(EventType.QUERY, query_body(b"BEGIN", "s"), checksum=False)
+    log = Log(checksum=checksum).add(EventType.TRANSACTION_PAYLOAD, payload_body(begin)).query("COMMIT")
+    assert log.changes() == []
+    if checksum:
+        log = Log().add(EventType.TRANSACTION_PAYLOAD, payload_body(begin))
+        with pytest.raises(CorruptBinlog, match="fails its checksum"):
+            decode_bytes(log.data[:-1] + bytes((log.data[-1] ^ 1,)), log.segment())
 
 
 @pytest.mark.parametrize("kind", [EventType.FORMAT_DESCRIPTION, EventType.ROTATE])

@@ -41,7 +41,7 @@ def gtid_event(after: bytes, kind: int = EventType.GTID, clock: int = 2) -> byte
 )
 def test_the_commit_time_is_that_of_the_first_server(after: bytes, committed: int | None) -> None:
     """A replica's event has two times; that of the original commit counts."""
-    assert parse_gtid(gtid_event(after)) == (f"{NAME}:7", committed, False, False, None, False)
+    assert parse_gtid(gtid_event(after)) == (f"{NAME}:7", committed, False, None, False)
 
 
 def test_an_anonymous_transaction_has_a_time() -> None:
@@ -78,7 +78,7 @@ def mariadb_event(flags: int, after: bytes = b"") -> bytes:
 )
 def test_a_gtid_of_mariadb_has_flags(flags: int, after: bytes, standalone: bool, xid: str | None) -> None:  # noqa: FBT001
     """One statement without a commit, or a transaction whose BEGIN it is; a prepared XA transaction has its name."""
-    assert parse_gtid(mariadb_event(flags, after)) == ("3-42-9", None, standalone, not standalone, xid, False)
+    assert parse_gtid(mariadb_event(flags, after)) == ("3-42-9", None, not standalone, xid, False)
 
 
 START, COMMIT, ROLLBACK = b"\x02", b"\x04" + bytes(8), b"\x08" + bytes(8)

@@ -45,9 +45,9 @@ def boundaries(data: bytes, segment: Segment) -> tuple[int, list[int]]:
     """The end of the first event, and every boundary."""
     tracker, first, ends = BoundaryTracker(), 0, []
     for header, body in walk_events(io.BytesIO(data), segment):
-        first = first or header.end
+        first = first or header.offset + header.size
         if tracker.feed(header.event_type, body, header.server_id):
-            ends.append(header.end)
+            ends.append(header.offset + header.size)
     return first, ends
 
 
@@ -96,7 +96,7 @@ def test_hop_and_walk_find_the_same(file: Path) -> None:
 def test_an_incomplete_transaction_is_not_included(file: Path) -> None:
     """A file that ends anywhere between two events."""
     data, segment = file.read_bytes(), whole(file)
-    ends = [header.end for header, _ in walk_events(io.BytesIO(data), segment)]
+    ends = [header.offset + header.size for header, _ in walk_events(io.BytesIO(data), segment)]
     for end in some(ends):
         piece = replace(segment, end=end)
         assert scanned(data[:end], piece) == completed_gtids(data[:end], piece)
@@ -199,6 +199,17 @@ def test_lengths_of_any_size_are_read(checksum: bool, replica: bool) -> None:  #
     assert hop(log.data, begins[0], len(log.data), 4 * checksum, runs) == begins[-1]
     assert runs == [(NAME, 1, 5)]
     assert spelled(scan_gtids(io.BytesIO(log.data), log.segment())) == [f"{NAME}:{number}" for number in range(1, 7)]
+
+
+@pytest.mark.parametrize("checksum", [True, False])
+def test_a_transaction_of_two_events_is_skipped(checksum: bool) -> None:  # noqa: FBT001
+    """Its end may follow its GTID event directly."""
+    log, commit = Log(checksum=checksum), event_bytes(EventType.XID, bytes(8), checksum=checksum)
+    size = len(event_bytes(EventType.GTID, gtid_body(1, b"\0"), checksum=checksum)) + len(commit)
+    for number in (1, 2):
+        log.add(EventType.GTID, gtid_body(number, packed_length(size))).add(EventType.XID, bytes(8))
+    first, last = (at for at, _ in gtid_events(log.data))
+    assert hop(log.data, first, len(log.data), 4 * checksum, []) == last
 
 
 def test_a_length_of_two_transactions_is_not_trusted() -> None:

@@ -120,7 +120,7 @@ def test_a_number_may_have_a_sign(number: int) -> None:
 def test_the_gtid_has_the_tag_and_the_original_time(without: tuple[int, ...], text: str, committed: int | None) -> None:
     """A server that is no replica logs one time."""
     event = tagged_event({number: value for number, value in COMPLETE.items() if number not in without})
-    assert parse_gtid(event) == (text, committed, False, False, None, False)
+    assert parse_gtid(event) == (text, committed, False, None, False)
 
 
 def test_a_time_after_the_year_9999_is_damage() -> None:

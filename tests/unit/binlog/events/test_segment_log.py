@@ -61,14 +61,14 @@ def test_every_event_has_its_place_in_the_servers_file(
     for segment, at in ((later(log), START), (log.segment(), FIRST)):
         with opened(log.data, tmp_path) as stream:
             found = [
-                (header.event_type, header.offset, header.end, body) for header, body in walk_events(stream, segment)
+                (header.event_type, header.offset, header.size, body) for header, body in walk_events(stream, segment)
             ]
         offsets = [at, at + sizes[0], at + sizes[0] + sizes[1]]
         expected = [
-            (kind, offset, offset + size, body)
+            (kind, offset, size, body)
             for kind, offset, size, body in zip(kinds, offsets, sizes, [statement, b"", b""], strict=True)
         ]
-        first = [(EventType.FORMAT_DESCRIPTION, 4, FIRST, b"")]
+        first = [(EventType.FORMAT_DESCRIPTION, 4, FIRST - 4, b"")]
         assert found == (expected if segment.start == START else first + expected)
 
 

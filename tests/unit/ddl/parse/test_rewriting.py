@@ -2,7 +2,7 @@
 
 import pytest
 
-from dmdelta.ddl.parse.rewriting import Names, quoted_name, rewritten
+from dmdelta.ddl.parse.rewriting import Names, rewritten
 
 NAMES = Names("d", lambda name: (f"to_{name[0]}", f"to_{name[1]}"), lambda name: f"to_{name}")
 T, U = "`to_d`.`to_t`", "`to_d`.`to_u`"
@@ -91,7 +91,6 @@ def test_a_statement_without_names_is_unchanged(sql):
     assert rewritten(sql, NAMES) == sql
 
 
-def test_names_are_quoted():
+def test_a_name_in_backticks():
     """A backtick in a name is doubled."""
-    assert quoted_name("a`b", "t") == "`a``b`.`t`"
     assert rewritten("DROP TABLE `a``b`", Names("d", lambda name: name, str)) == "DROP TABLE `d`.`a``b`"

@@ -75,6 +75,8 @@ def test_create_like_and_as_select():
     [
         "(a INT) WITH SYSTEM VERSIONING",
         "(a INT) ENGINE=InnoDB WITH SYSTEM VERSIONING PARTITION BY SYSTEM_TIME",
+        "(a INT) WITH SYSTEM VERSIONING CHARSET=utf8mb4 AS SELECT 1 b",
+        "WITH SYSTEM VERSIONING AS SELECT 1 a",
         "(a INT, b INT WITH SYSTEM VERSIONING)",
         "(a INT, s TIMESTAMP(6) AS ROW START, e TIMESTAMP(6) AS ROW END, PERIOD FOR SYSTEM_TIME (s, e))",
     ],
@@ -89,7 +91,7 @@ def test_a_sequence_has_its_columns():
     sql = "CREATE OR REPLACE SEQUENCE IF NOT EXISTS n START WITH 5 CACHE 10"
     dropped, made = effects(sql, mariadb=True)
     assert (dropped, made.table, made.schema.is_sequence) == (Dropped(("db", "n")), ("db", "n"), True)
-    assert {column.type for column in made.schema.columns} == {"bigint", "tinyint"}
+    assert {(column.type, column.nullable) for column in made.schema.columns} == {("bigint", False), ("tinyint", False)}
     assert effects("ALTER SEQUENCE n RESTART 9", mariadb=True) == ()
     assert effects("DROP SEQUENCE IF EXISTS n, o", mariadb=True) == (Dropped(("db", "n")), Dropped(("db", "o")))
 

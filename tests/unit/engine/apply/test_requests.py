@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from dmdelta.bronze.progress import LandedRange
 from dmdelta.checkpoint import Points, RestartPlan, SafeModePolicy, SourceEvidence
-from dmdelta.checkpoint.restart_plan import Branch
 from dmdelta.engine.apply.requests import RangeRequests, plan_version
 from dmdelta.model.gtid import parse_gtid_set
 from dmdelta.model.position import Position
@@ -79,6 +78,6 @@ def test_an_exact_snapshot_replaces_the_log_before_it_but_not_its_own_rows(begin
     evidence = SourceEvidence(None, None)
     requests = RangeRequests(None, Points("s"), evidence, SafeModePolicy(False, timedelta(0)))
     state, landed = requests.states.of(("shop", "t")), LandedRange(9, begin, end, parse_gtid_set("", "mysql"))
-    state.plan = RestartPlan(Position.of_chunk(1, 1), Branch.HISTORY, "")
+    state.plan = RestartPlan(Position.of_chunk(1, 1), "")
     requests.states.read_exactly({state.name: log_at(500)})
     assert requests.begin(None, state.name, landed) == planned

@@ -26,6 +26,8 @@ from dmdelta.engine.control.protocol import (
     ReadStatus,
     RequestLine,
     TakeSnapshot,
+    parse_request,
+    request_line,
 )
 from dmdelta.engine.control.socket_client import ask_running
 from dmdelta.engine.control.socket_path import MAX_PATH_BYTES, control_socket
@@ -146,6 +148,15 @@ def test_an_invalid_request_has_no_effect(spec, line):
         assert "request" in answer["error"]["message"]
         assert target.commands == []
         assert ask_running(spec, ListOperators()).result == "fine"
+
+
+def test_a_request_may_have_a_mebibyte():
+    """A snapshot may list many tables; a longer request is refused."""
+    smallest = request_line(TakeSnapshot(tables=[""]))
+    command = TakeSnapshot(tables=["x" * (1_048_576 - len(smallest))])
+    assert parse_request(request_line(command)) == command
+    with pytest.raises(ConfigError, match="longer than 1,048,576 bytes"):
+        parse_request(b" " + request_line(command))
 
 
 def test_a_connection_serves_several_requests(spec):

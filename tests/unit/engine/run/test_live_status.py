@@ -8,7 +8,6 @@ import pytest
 
 from dmdelta.changelog.batch_memory import BatchMemory
 from dmdelta.checkpoint import Point, Points, RestartPlan, TablePoint
-from dmdelta.checkpoint.restart_plan import Branch
 from dmdelta.engine.apply.table_state import Phase, TableStates
 from dmdelta.engine.control.cancellation import StopRequest
 from dmdelta.engine.control.state import ReportedState, State
@@ -116,7 +115,7 @@ def test_safe_mode_ends_at_the_farthest_limit(source):
     for name, limit in (("a", 600), ("b", 700)):
         state = source.states.of(("d", name))
         state.is_safe, state.safe_until = True, at(limit)
-    source.states.of(("d", "b")).plan = RestartPlan(at(4), Branch.EXIT_POINT_AHEAD, "", safe_until=at(750))
+    source.states.of(("d", "b")).plan = RestartPlan(at(4), "", safe_until=at(750))
     source.states.of(("d", "c")).safe_until = at(999)  # its last range was not applied in safe mode
     (found,) = source.status().sources
     assert (found.mode, found.safe_until, found.safe_tables) == (Mode.SAFE, str(at(750)), 2)

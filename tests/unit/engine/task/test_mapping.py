@@ -112,6 +112,13 @@ def test_how_tables_are_read_for_a_full_load(monkeypatch, options, loads, togeth
     assert (reading.loads, reading.together, reading.at_once) == (loads, together, 3 if loads else 0)
 
 
+@pytest.mark.parametrize(("names", "alone"), [(["s1"], True), (["s1", "s2"], False)])
+def test_the_only_source_of_a_task_has_all_of_its_tables(names, alone):
+    """With several sources, a table that is not visible may be in another one."""
+    found = spec(**{"task-mode": "all"}, sources=[{**SERVER, "source-id": name} for name in names])
+    assert {reading_of(found, each).alone for each in found.sources} == {alone}
+
+
 TARGET = {"kind": "mysql", "host": "target", "user": "w", "password": "secret"}
 
 

@@ -83,7 +83,7 @@ def test_the_exposed_metrics():
     counters.applied("s2", replace(result, rows={}, path=None))
     with counters.spending("s1", "land"):
         pass
-    sink = SinkMetrics("s1", workers=(WorkerCounts(2, 5, 40), WorkerCounts(1, 1, 2)), queued=(0, 7), keys=9)
+    sink = SinkMetrics("s1", workers=(WorkerCounts(5, 40), WorkerCounts(1, 2)), queued=(0, 7), keys=9)
     positions = {"server": at(500, "binlog.000003"), "landed": at(400, "binlog.000003"), "applied": at(80)}
     observations = Observations()
     metrics = RunMetrics(counters, observations)

@@ -92,6 +92,12 @@ def test_a_comparison_that_may_differ_is_refused(expression, reason):
     assert reason in caught.value.message
 
 
+@pytest.mark.parametrize("text", ["CONCAT(s, '1')", "SUBSTRING(s, 1)", "TRIM(s)", "s COLLATE utf8mb4_bin"])
+def test_text_made_of_members_is_compared_as_text(text):
+    """A number in quotes is not the index of a member there."""
+    assert translated(f"{text} = '11'").endswith(" = rtrim('11'))")
+
+
 @pytest.mark.parametrize("expression", ["d.t.i = 1", "D.T.I = 1", "T.i = 1", "i = 1"])
 def test_names_are_compared_case_insensitively(expression):
     """A column's name may name its table and schema."""

@@ -92,6 +92,7 @@ def test_unknown_values(actions):
         ({"a": "x"}, [("a", "x")]),
         ({"a": "b", "b": "x"}, [("b", "x"), ("a", "b")]),
         ({"a": "b", "b": "a"}, [("a", "_dm_renamed_0"), ("b", "a"), ("_dm_renamed_0", "b")]),
+        ({"b": "a", "a": "b"}, [("b", "_dm_renamed_0"), ("a", "b"), ("_dm_renamed_0", "a")]),
         ({"a": "A"}, [("a", "_dm_renamed_0"), ("_dm_renamed_0", "A")]),
     ],
 )

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from dmdelta.sink.execute.causality import Causality
+from tests.support.causality import relations_of
 
 TABLE = "`only_dml`.`t1`"
 
@@ -20,7 +21,7 @@ def test_relation_map_of_dm():
     causality = Causality(16)
     for number in (3, 5, 7):
         assert causality.add(keys(number)) is not None
-    assert causality.relations == {
+    assert relations_of(causality) == {
         "3.id.`only_dml`.`t1`": "3.id.`only_dml`.`t1`",
         "5.id.`only_dml`.`t1`": "5.id.`only_dml`.`t1`",
         "7.id.`only_dml`.`t1`": "7.id.`only_dml`.`t1`",
@@ -59,10 +60,10 @@ def test_keys_of_two_workers_conflict():
     causality.add([one])
     causality.add([other])
     assert causality.add([one, other]) is None
-    assert causality.relations == {one: one, other: other}, "none of its keys was added"
+    assert relations_of(causality) == {one: one, other: other}, "none of its keys was added"
     causality.reset()
     assert causality.add([one, other]) == causality.worker_of(one)
-    assert causality.relations[other] == one
+    assert relations_of(causality)[other] == one
     assert causality.counts.resets == 1
 
 
@@ -87,7 +88,7 @@ def test_memory_stays_bounded_without_conflicts():
         causality.rotate(generation)
         causality.purge(generation - 2)
         assert causality.counts.size <= 150
-    assert len(causality.relations) == causality.counts.size
+    assert len(relations_of(causality)) == causality.counts.size
     assert causality.counts.added == 5000
 
 
@@ -114,7 +115,7 @@ def test_many_rows_with_one_key_each():
     keys = ["a.name", "b.name", *(f"{number}.id" for number in range(50))]
     assert causality.place(keys) == [alone.add([key]) for key in keys]
     assert causality.place(["a.name"]) == [relation]
-    assert causality.relations == alone.relations
+    assert relations_of(causality) == relations_of(alone)
     assert causality.counts == alone.counts
 
 
@@ -130,7 +131,7 @@ def test_a_purge_removes_exactly_the_executed_generations(executed):
     gone = sum(ordinal for ordinal in (1, 2, 4) if ordinal <= executed)
     assert causality.waiting(executed) == gone
     assert causality.purge(executed) == gone
-    assert {key.partition(".")[0] for key in causality.relations} == {
+    assert {key.partition(".")[0] for key in relations_of(causality)} == {
         *(str(ordinal) for ordinal in (1, 2, 4) if ordinal > executed),
         "newest",
     }
@@ -150,7 +151,7 @@ def test_added_keys_are_purged_reset_or_current():
     counts = causality.counts
     assert (counts.added, counts.purged, counts.reset, counts.resets, counts.size) == (21, 10, 11, 1, 0)
     causality.add(["4"])
-    assert causality.counts.size == len(causality.relations) == 1
+    assert causality.counts.size == len(relations_of(causality)) == 1
     assert causality.purge(2) == 0
 
 
@@ -214,12 +215,12 @@ def test_keys_in_flight_stay_while_others_purge(switching):
                 continue
             race.executed = ordinal - 3
             in_flight = {number: each for number, each in in_flight.items() if number > race.executed}
-            relations = causality.relations
+            relations = relations_of(causality)
             for each in in_flight.values():
                 assert {key: causality.worker_of(relations[key]) for key in each} == each
     assert race.errors == []
     causality.purge(3000)
     counts = causality.counts
-    assert (counts.size, causality.relations) == (0, {})
+    assert (counts.size, relations_of(causality)) == (0, {})
     assert counts.added == counts.purged + counts.reset
     assert counts.purged > counts.reset > 0

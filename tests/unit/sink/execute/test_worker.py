@@ -83,7 +83,7 @@ def worker():
 def refusal(worker, *rows):
     with pytest.raises(SinkError) as caught:
         worker._execute(batch(*rows))
-    assert (worker.counts.transactions, worker.counts.rows) == (0, 0)
+    assert worker.counts.rows == 0
     return caught.value
 
 
@@ -152,6 +152,6 @@ def test_a_commit_whose_answer_is_lost(target, worker, recorded):
 
     target.answer = respond
     worker._execute(batch((5, "'a'")))
-    assert (worker.counts.transactions, worker.counts.rows, worker.counts.retries) == (1, 1, 1)
+    assert (worker.counts.rows, worker.counts.retries) == (1, 1)
     assert sum(sql.startswith("INSERT INTO `d`.`t`") for sql in target.statements[1]) == (not recorded)
     worker._session.close()

@@ -31,13 +31,13 @@ def test_cuts_and_the_tables_between_them():
 
 
 def test_statements_end_slices():
-    """A statement follows the slice before it; one at the start of the range follows an empty slice."""
+    """A statement follows the slice before it, where a transaction ends; one at the start follows an empty slice."""
     first, second = (Statement(at(offset), "d", (T,), "ALTER") for offset in (4, 50))
     survey = Survey(at(4), at(100), [rows(T, 10, 40)], [], [first, second])
-    assert [(s.begin.offset, s.end.offset, s.then, len(s.rows)) for s in plan_slices(survey)] == [
-        (4, 4, first, 0),
-        (4, 50, second, 1),
-        (50, 100, None, 0),
+    assert [(s.begin.offset, s.end.offset, s.boundary, s.then, len(s.rows)) for s in plan_slices(survey)] == [
+        (4, 4, True, first, 0),
+        (4, 50, True, second, 1),
+        (50, 100, True, None, 0),
     ]
 
 

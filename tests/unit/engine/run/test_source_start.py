@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from dmdelta.bronze.progress import LandedRange
-from dmdelta.engine.run import assembly
+from dmdelta.engine.run import source_start
 from dmdelta.errors import QualityError
 from dmdelta.model.gtid import parse_gtid_set
 from dmdelta.model.position import Position
@@ -21,11 +21,11 @@ def unapplied(monkeypatch, applied, expired):
     """The begins of the ranges between `applied` and 500, of two batches, after expiry up to `expired`."""
     batches = [LandedRange(n, begin, end, parse_gtid_set("", "mysql")) for n, begin, end in BATCHES]
     monkeypatch.setattr(
-        assembly, "ranges_after", lambda *_: [one for one in batches if applied is None or one.end > applied]
+        source_start, "ranges_after", lambda *_: [one for one in batches if applied is None or one.end > applied]
     )
-    monkeypatch.setattr(assembly, "expired_to", lambda *_: expired)
+    monkeypatch.setattr(source_start, "expired_to", lambda *_: expired)
     stored = SimpleNamespace(global_point=SimpleNamespace(position=applied)) if applied is not None else None
-    return [one.begin for one in assembly._unapplied(None, SOURCE, batches[-1], stored)]
+    return [one.begin for one in source_start._unapplied(None, SOURCE, batches[-1], stored)]
 
 
 BATCHES = [(1, at(4), at(300)), (2, at(300), at(500))]
