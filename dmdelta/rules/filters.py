@@ -11,8 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from dmdelta.model.events import INCOMPATIBLE_DDL, INCOMPATIBLE_DDL_EVENTS, ROW_EVENTS, RowEvent, wider_event
-from dmdelta.model.schema import TableName
-from dmdelta.rules.patterns import matches_table, regular_expression
+from dmdelta.rules.patterns import regular_expression, rules_for
 
 if TYPE_CHECKING:  # executors decide without the spec, and need not load pydantic
     from dmdelta.config.filters import FilterRule
@@ -101,11 +100,7 @@ class EventFilter:
         return any(rule.may_ignore(events) for rule in self._of(schema, table))
 
     def _of(self, schema: str, table: str) -> list[Rule]:
-        return [rule for rule in self.rules if self._fits(rule, (schema, table))]
-
-    def _fits(self, rule: Rule, name: TableName) -> bool:
-        patterns = (rule.schema_pattern, rule.table_pattern)
-        return matches_table(patterns, name, case_sensitive=self.case_sensitive)
+        return rules_for((schema, table), self.rules, case_sensitive=self.case_sensitive)
 
 
 def _strongest(actions: Collection[Action]) -> Action:

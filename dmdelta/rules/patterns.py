@@ -2,9 +2,23 @@
 
 import fnmatch
 import re
+from collections.abc import Iterable
 from functools import cache
+from typing import Protocol, TypeVar
 
 from dmdelta.model.schema import TableName
+
+
+class TableRule(Protocol):
+    """A rule for the tables that match its patterns; None for the table: every table of the schema."""
+
+    @property
+    def schema_pattern(self) -> str: ...
+    @property
+    def table_pattern(self) -> str | None: ...
+
+
+Rule = TypeVar("Rule", bound=TableRule)
 
 
 def matches(pattern: str, name: str, *, case_sensitive: bool) -> bool:
@@ -19,6 +33,12 @@ def matches_table(patterns: tuple[str, str | None], name: TableName, *, case_sen
     return matches(for_schema, schema, case_sensitive=case_sensitive) and (
         for_table is None or matches(for_table, table, case_sensitive=case_sensitive)
     )
+
+
+def rules_for(name: TableName, rules: Iterable[Rule], *, case_sensitive: bool) -> list[Rule]:
+    """The rules for a table."""
+    patterns = ((rule, (rule.schema_pattern, rule.table_pattern)) for rule in rules)
+    return [rule for rule, both in patterns if matches_table(both, name, case_sensitive=case_sensitive)]
 
 
 def is_exact(pattern: str) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dmdelta.errors import ConfigError
 from dmdelta.model.schema import TableName
-from dmdelta.rules.patterns import is_exact, matches_table, regular_expression
+from dmdelta.rules.patterns import is_exact, regular_expression, rules_for
 
 if TYPE_CHECKING:
     from dmdelta.config.routes import RouteRule
@@ -87,7 +87,7 @@ class Routes:
         Raises:
             ConfigError: two rules of the same kind match.
         """
-        matching = [rule for rule in self.rules if self._fits(rule, (schema, table))]
+        matching = rules_for((schema, table), self.rules, case_sensitive=self.case_sensitive)
         matching = [rule for rule in matching if rule.table_pattern is not None] or matching
         if len(matching) > 1:
             raise ConfigError(
@@ -99,10 +99,6 @@ class Routes:
         names = {"table": table, "schema": schema, "source": source_id}
         columns = tuple((column, _extracted(pattern, names[of])) for of, pattern, column in matching[0].extracts)
         return Route(matching[0].target_schema, matching[0].target_table or table, columns, matching[0].merges)
-
-    def _fits(self, rule: Rule, name: TableName) -> bool:
-        patterns = (rule.schema_pattern, rule.table_pattern)
-        return matches_table(patterns, name, case_sensitive=self.case_sensitive)
 
 
 def _extracted(pattern: str, name: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dmdelta.binlog.values.collation_names import plain_name
+from dmdelta.ddl.types.literals import NUMBER
 from dmdelta.model.schema import SYSTEM_SCHEMAS, Column, TableName, TableSchema
 from dmdelta.model.type_names import CLOCKED, SIZED, TEXTUAL, WITH_DEFAULT
 from dmdelta.source.connection import query
@@ -57,7 +58,6 @@ _FIXED_BINARY = {"inet4": 4, "inet6": 16, "uuid": 16}
 _MEMBER = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
 _ESCAPE = re.compile(r"''|\\(.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "r": "\r", "0": "\0"}
-_NUMBER = re.compile(r"[-+]?\d+(\.\d*)?([eE][-+]?\d+)?")
 
 _Key = tuple[str, str]
 
@@ -149,10 +149,9 @@ def _default(kind: str, text: str | None, extra: str, *, mariadb: bool) -> str |
     """The literal default. MySQL has its text here, and marks an expression since 8.0; MariaDB has SQL."""
     if text is None or "DEFAULT_GENERATED" in extra.upper():
         return None
-    is_number = _NUMBER.fullmatch(text) is not None
     if mariadb:
         quoted = _MEMBER.fullmatch(text)
-        return _ESCAPE.sub(_unescaped, quoted[1]) if quoted else text if is_number else None
+        return _ESCAPE.sub(_unescaped, quoted[1]) if quoted else text if NUMBER.fullmatch(text) else None
     return None if kind in CLOCKED and "CURRENT" in text.upper() else text
 
 

@@ -1,17 +1,15 @@
 """Column definitions in DDL text: the column, its position, and its values in existing rows."""
 
-import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dmdelta.ddl.tokens import Cursor, Kind, Token
 from dmdelta.ddl.types.added_values import Fill, implicit_fill, literal_fill
-from dmdelta.ddl.types.literals import Literal, LiteralKind, bytes_literal, text_in_charset
+from dmdelta.ddl.types.literals import NUMBER, Literal, LiteralKind, bytes_literal, text_in_charset
 from dmdelta.ddl.types.type_words import charset_named, in_charset, parse_type
 from dmdelta.model.schema import Column
 from dmdelta.model.type_names import BLOBS, INTEGERS, TEXTS, WITH_DEFAULT
 
-_NUMBER = re.compile(r"[-+]?\d+(\.\d*)?([eE][-+]?\d+)?")
 _ASCII_SUPERSETS = ("_ASCII", "_BINARY", "_LATIN1", "_UTF8", "_UTF8MB3", "_UTF8MB4")
 """Before a literal of ASCII characters, these change nothing."""
 _HEXADECIMAL = 16
@@ -230,4 +228,4 @@ def _number(sign: str, token: Token, cursor: Cursor) -> str | None:
         text += "." + (cursor.accept_any(cursor.peek()) if cursor.peek()[:1].isdigit() else "")
     if text[-1:] in ("e", "E") and (exponent := cursor.accept_any("+", "-")):
         text += exponent + cursor.accept_any(cursor.peek())
-    return text if _NUMBER.fullmatch(text) else None
+    return text if NUMBER.fullmatch(text) else None

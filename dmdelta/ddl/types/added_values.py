@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from dmdelta.ddl.types.literals import Literal, LiteralKind, named_member, named_members, text_in_charset
+from dmdelta.ddl.types.literals import NUMBER, Literal, LiteralKind, named_member, named_members, text_in_charset
 from dmdelta.ddl.types.silver_types import silver_type
 from dmdelta.model.schema import Column
 from dmdelta.model.spark_sql import literal
@@ -13,7 +13,6 @@ _ZERO_DATE = re.compile(r"0000-00-00( 00:00:00(\.0+)?)?")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _DATETIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?")
 _TIME = re.compile(r"(-?(?:\d\d|[1-9]\d\d):\d\d:\d\d)(?:\.(\d{1,6}))?")
-_NUMBER = re.compile(r"[-+]?\d+(\.\d*)?([eE][-+]?\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,7 @@ def _number_fill(column: Column, default: Literal) -> str | None:
         return None if year is None else _cast(str(year), column)
     if column.type in ("bit", *INTEGERS):
         return _cast(text, column) if is_whole else None
-    return _cast(text, column) if _NUMBER.fullmatch(text) and silver_type(column) != "STRING" else None
+    return _cast(text, column) if NUMBER.fullmatch(text) and silver_type(column) != "STRING" else None
 
 
 def _year(default: Literal) -> int | None:

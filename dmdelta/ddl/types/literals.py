@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+NUMBER = re.compile(r"[-+]?\d+(\.\d*)?([eE][-+]?\d+)?")
+"""A number as the servers accept it."""
 _PLAIN_NUMBER = re.compile(r"0|-?[1-9]\d*|-?(?:0|[1-9]\d*)\.\d*[1-9]\d*")
 """A number that the servers convert to this very text."""
 _ASCII_SUPERSETS = frozenset({"ascii", "latin1", "utf8mb3", "utf8mb4"})

@@ -7,10 +7,9 @@ from typing import Literal
 
 from dmdelta.ddl.types.type_words import characters
 from dmdelta.errors import SinkError
-from dmdelta.model.mysql_sql import quoted_name
+from dmdelta.model.mysql_sql import quoted_name, text
 from dmdelta.model.schema import Column, ConstantColumn, TableSchema
 from dmdelta.model.type_names import INTEGERS, TEXTUAL
-from dmdelta.sink.plan.sql import text
 from dmdelta.sink.plan.target_table import PRIMARY, TargetTable
 from dmdelta.sink.plan.tidb import tidb_charset, tidb_collation
 

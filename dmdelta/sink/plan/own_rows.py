@@ -2,10 +2,9 @@
 
 from collections.abc import Collection
 
-from dmdelta.model.mysql_sql import quoted_name
+from dmdelta.model.mysql_sql import quoted_name, text
 from dmdelta.model.schema import TableName
 from dmdelta.rules import SourceRules
-from dmdelta.sink.plan.sql import text
 
 
 def own_rows(rules: SourceRules, name: TableName, others: Collection[TableName], sources: int) -> str | None:

@@ -5,11 +5,6 @@ from collections.abc import Sequence
 from dmdelta.sink.change import Shape
 
 
-def text(value: str) -> str:
-    """A string literal for a session with backslash escapes."""
-    return "'" + value.replace("\\", "\\\\").replace("'", "''").replace("\0", "\\0") + "'"
-
-
 def insert(shape: Shape, rows: Sequence[str]) -> str:
     return f"INSERT INTO {shape.table} {shape.columns} VALUES {','.join(rows)}"
 

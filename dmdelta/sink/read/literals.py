@@ -19,10 +19,10 @@ from dmdelta.changelog.variant_arrays import TEXT, blobs, doubles, on_bytes, tex
 from dmdelta.changelog.variant_documents import MOMENT, document_text
 from dmdelta.changelog.variant_layout import Images
 from dmdelta.errors import SchemaError
+from dmdelta.model.mysql_sql import text
 from dmdelta.model.schema import Column, ConstantColumn
 from dmdelta.model.spark_sql import literal
 from dmdelta.model.type_names import BYTES, CHARACTERS, NAMED, TEXTUAL, WHOLE
-from dmdelta.sink.plan.sql import text
 
 NAMELESS = "0/*dmdelta: enum without a name*/"
 """An ENUM value that strict servers accept only with a warning: see `worker`."""

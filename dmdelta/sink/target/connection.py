@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pymysql
 
 from dmdelta.errors import SinkError, TargetUnavailable
+from dmdelta.model.mysql_sql import text
 from dmdelta.model.retry import Retry
 from dmdelta.model.tls import CUT_OFF_HINT, NO_TLS_HINT, SSL_REQUIRED, Tls, driver_options, password_bytes, tls_trouble
-from dmdelta.sink.plan.sql import text
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection

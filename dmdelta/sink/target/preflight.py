@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 import pymysql
 
-from dmdelta.model.mysql_sql import quoted_name
+from dmdelta.model.mysql_sql import quoted_name, text
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.rules.patterns import matches_grant
-from dmdelta.sink.plan.sql import text
 from dmdelta.sink.plan.table_checks import TargetCheck, TargetTables
 from dmdelta.sink.plan.target_table import read_collations
 from dmdelta.sink.target.connection import CHARSET, SQL_MODE, TargetServer, ask, session, translated
