@@ -1,10 +1,12 @@
 """Histories and dm_meta tables through both implementations, and through both in turn."""
 
 import os
+import time
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
 from dmdelta.errors import Fenced, LakehouseError, UnsupportedTable
@@ -243,3 +245,18 @@ def test_a_table_with_other_features_is_sparks(spark, lakehouse, monkeypatch):
 
     monkeypatch.setattr(LocalTable, "commits", unsupported)
     assert [commit.tag for commit in own_commits(spark, place, "app")] == [tag(1)]
+
+
+def test_replaced_files_are_removed_although_a_checkpoint_has_dropped_their_names(both):
+    """A checkpoint of the log no longer lists what is older than the retention; each flush of dm_meta replaces a file."""
+    local, _ = both
+    local.set_properties({"delta.deletedFileRetentionDuration": "interval 1 seconds"})
+    for number in range(3):
+        local.delete(lambda literal: f"id <> {literal('-')}")
+        local.append([{"id": str(number), "n": number}], None)
+    time.sleep(1.1)
+    DeltaTable(str(local.folder)).create_checkpoint()
+    local.vacuum()
+    used = {Path(name).name for name in DeltaTable(str(local.folder)).file_uris()}
+    assert {path.name for path in local.folder.glob("*.parquet")} == used
+    assert [row["id"] for row in local.rows()] == ["2"]

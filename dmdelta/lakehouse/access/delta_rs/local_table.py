@@ -132,7 +132,8 @@ class LocalTable(LocalReads):
             LakehouseError: the table cannot be written.
         """
         with translated(self.table, "vacuuming"):
-            self._attempts(lambda opened: opened.vacuum(dry_run=False))
+            # Full: a checkpoint of the log drops the names of old files, also of those that no VACUUM has removed yet.
+            self._attempts(lambda opened: opened.vacuum(dry_run=False, full=True))
 
     def create(self, schema_json: str, properties: Mapping[str, str]) -> bool:
         """Create it in an empty or absent folder; False if anything is in the folder.
