@@ -107,12 +107,26 @@ class StoredPoints:
     exit_point: Point | None
 
 
+MOST_RANGES = 64
+"""A table that has stopped would otherwise leave a range for each batch that lands meanwhile, of the other tables."""
+
+
 @dataclass(slots=True)
 class _HandedRange:
-    """A range that was handed to the appliers, and the tables that have not completed it yet."""
+    """A range that was handed to the appliers.
+
+    Attributes:
+        end: the global point when it is completed.
+        pending: the tables that have not completed it, with the position that each must reach.
+    """
 
     end: Point
-    pending: set[TableName]
+    pending: dict[TableName, Position]
+
+    def extend(self, end: Point, behind: Iterable[TableName]) -> None:
+        """Make the next range a part of this one: both are completed together."""
+        self.end = end
+        self.pending |= dict.fromkeys(behind, end.position)
 
 
 class Points:
@@ -140,8 +154,10 @@ class Points:
     def hand_over(self, end: Point, tables: Collection[TableName]) -> None:
         """Record that a range up to `end` goes to the appliers; `tables` have events in it. Call before they start."""
         with self._lock:
-            behind = {name for name in tables if not self._is_through(name, end)}
-            self._handed.append(_HandedRange(end, behind))
+            behind = [name for name in tables if not self._is_through(name, end)]
+            if len(self._handed) < MOST_RANGES:
+                self._handed.append(_HandedRange(end, {}))
+            self._handed[-1].extend(end, behind)
             self._exit = max(self._exit, end, key=lambda point: point.position)
             self._advance_global()
         self._before_apply()
@@ -160,8 +176,9 @@ class Points:
             # An earlier run may have been ahead of this run's handed-over ranges.
             self._exit = self._farthest(self._exit)
             for handed in self._handed:
-                if handed.end.position <= here:
-                    handed.pending.discard(table.name)
+                needed = handed.pending.get(table.name)
+                if needed is not None and needed <= here:
+                    del handed.pending[table.name]
             self._advance_global()
 
     @property

@@ -143,6 +143,7 @@ class SinkingLoop(SupervisedLoop):
         try:
             super(SinkingLoop, self)._run(stop)  # dataclasses with slots lack super()
         finally:
+            self.landed_ranges.abandon()
             if self.shards is not None:
                 self.shards.coordination.ends()
 

@@ -13,6 +13,7 @@ class RangeQueue:
         self._waiting: deque[LandedRange] = deque()
         self._changed = threading.Condition()
         self._closed = False
+        self._abandoned = False
         self._follower: RangeQueue | None = None
 
     def follow_with(self, follower: "RangeQueue") -> None:
@@ -31,9 +32,16 @@ class RangeQueue:
         with self._changed:
             return self._closed
 
+    def abandon(self) -> None:
+        """Nothing takes any more: forget what waits, and what is appended from now on."""
+        with self._changed:
+            self._abandoned = True
+            self._waiting.clear()
+
     def append(self, landed: LandedRange) -> None:
         with self._changed:
-            self._waiting.append(landed)
+            if not self._abandoned:
+                self._waiting.append(landed)
             self._changed.notify_all()
         if self._follower is not None:
             self._follower.append(landed)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dmdelta.checkpoint import ORIGIN, FlushReason, Point, Points, Snapshot, StoredPoints, TablePoint
-from dmdelta.checkpoint.points import changed_tables
+from dmdelta.checkpoint.points import MOST_RANGES, changed_tables
 from dmdelta.model.position import Position
 
 A, B = ("shop", "a"), ("shop", "b")
@@ -160,6 +160,21 @@ def test_only_tables_moved_by_a_commit_get_a_new_row():
     points.hand_over(at(200), {A})
     points.applied(table(A, 200, 6))
     assert [t.name for t in changed_tables(points.snapshot(FlushReason.INTERVAL), before.tables)] == [A]
+
+
+def test_a_table_that_has_stopped_leaves_a_bounded_number_of_ranges():
+    """The others continue for a long time. Once the table has completed its ranges, the global point follows."""
+    points, last = Points("s"), 1000
+    for end in range(1, last + 1):
+        points.hand_over(at(end), {A, B} if end < 20 or end == 500 else {B})
+        points.applied(table(B, end, end))
+    assert (len(points._handed), points.pending(), points.reached) == (MOST_RANGES, {A}, ORIGIN)
+    points.applied(table(A, 19))
+    assert at(19).position <= points.reached < at(500).position
+    points.applied(table(A, 499, 2))
+    assert points.reached < at(500).position
+    points.applied(table(A, 500, 3))
+    assert (points.reached, points.pending()) == (at(last).position, set())
 
 
 @given(st.data())

@@ -29,3 +29,16 @@ def test_an_empty_queue_waits_for_the_next_batch() -> None:
     assert queue.take(1 << 20, 0) is None
     threading.Timer(0.05, queue.append, [LANDED]).start()
     assert queue.take(1 << 20, SECONDS) == LANDED
+
+
+def test_an_abandoned_queue_keeps_nothing() -> None:
+    """A sink that has stopped takes no batches, while others land and follow."""
+    queue, follower = RangeQueue(), RangeQueue()
+    queue.follow_with(follower)
+    queue.append(LANDED)
+    follower.abandon()
+    queue.append(LANDED)
+    assert follower.take(1 << 20, 0) is None
+    assert queue.take(1 << 20, 0) == LANDED
+    queue.close()
+    assert follower.finished
