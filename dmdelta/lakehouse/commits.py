@@ -32,6 +32,7 @@ __all__ = [
     "CommitTag",
     "OwnCommit",
     "append",
+    "assert_alone",
     "delete",
     "make_change",
     "merge",
@@ -73,6 +74,20 @@ def append(spark: SparkSession, rows: DataFrame, table: str, tag: CommitTag, *, 
             if not tries_left:
                 raise
     return _confirmed(spark, table, tag, previous)
+
+
+def assert_alone(spark: SparkSession, table: str, tag: CommitTag, after: int) -> None:
+    """Check before rows are appended that no other run has committed since a version of the table.
+
+    Delta skips a version that is not newer than the application's newest. Another run that joins ranges differently may
+    have appended some of the rows under an older version.
+
+    Raises:
+        Fenced: another run has committed.
+        LakehouseError: the table cannot be read.
+    """
+    if _others_since(own_commits(spark, table, tag.app), tag, after):
+        raise fenced(table)
 
 
 def overwrite(
@@ -238,6 +253,16 @@ def _committed_version(spark: SparkSession) -> int | None:
     return int(text) if text else None
 
 
+def _others_since(commits: Iterator[OwnCommit], tag: CommitTag, after: int) -> bool:
+    """Whether another run than that of `tag` has committed since a version.
+
+    Args:
+        commits: newest first.
+    """
+    since = takewhile(lambda commit: commit.version > after, commits)
+    return any(commit.tag.run != tag.run and not commit.tag.again for commit in since)
+
+
 def _confirmed(spark: SparkSession, table: str, tag: CommitTag, after: int | None) -> OwnCommit:
     """The commit of a write that always commits, or exists already; from the session if it is the one after `after`."""
     if after is not None and _committed_version(spark) == after + 1:
@@ -275,8 +300,6 @@ def _read_back(spark: SparkSession, table: str, tag: CommitTag, after: int | Non
         return None
     if newest.tag.run != tag.run or newest.tag.version > tag.version:
         raise fenced(table)
-    if after is not None and newest.version > after + 1:
-        since = takewhile(lambda commit: commit.version > after, commits)
-        if any(commit.tag.run != tag.run and not commit.tag.again for commit in since):
-            raise fenced(table)
+    if after is not None and newest.version > after + 1 and _others_since(commits, tag, after):
+        raise fenced(table)
     return newest

@@ -10,7 +10,16 @@ from dmdelta.changelog.extraction import column_list
 from dmdelta.changelog.integer_keys import NetChanges, net_changes
 from dmdelta.changelog.row_keys import of_alias, same_key
 from dmdelta.ddl.types.silver_types import COMMITTED_AT, VERSION, silver_columns
-from dmdelta.lakehouse.commits import CommitTag, OwnCommit, append, delete, merge, replace_using, replace_where
+from dmdelta.lakehouse.commits import (
+    CommitTag,
+    OwnCommit,
+    append,
+    assert_alone,
+    delete,
+    merge,
+    replace_using,
+    replace_where,
+)
 from dmdelta.lakehouse.session import can_replace
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.change import Op
@@ -106,6 +115,10 @@ def commits_of(batch: Batch, facts: BatchFacts) -> list[tuple[Batch, Step]]:
     return [(replace(batch, part=part), Step.MERGE_MOVES if part.moves else Step.MERGE_FOLDED) for part in slices]
 
 
+_ADDS_AGAIN = (Step.APPEND, Step.APPEND_KEYLESS, Step.APPEND_COMPACTED, Step.MERGE_KEYLESS)
+"""The steps that would add rows again which another run has applied; the others find them by their keys."""
+
+
 def run_step(
     batch: Batch, step: Step, tag: CommitTag, literal: LiteralKeys | None, after: int | None
 ) -> OwnCommit | None:
@@ -119,6 +132,8 @@ def run_step(
         Fenced, CommitConflict, LakehouseError: as `dmdelta.lakehouse.commits`.
     """
     spark, target, schema = batch.spark, batch.target, batch.schema
+    if step in _ADDS_AGAIN and after is not None:
+        assert_alone(spark, target, tag, after)
     if step is Step.APPEND or step is Step.APPEND_KEYLESS:
         return append(spark, batch.kept(inserted_rows(batch.changes, schema)), target, tag, after=after)
     if step is Step.MERGE_KEYLESS:

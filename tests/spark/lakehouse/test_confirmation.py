@@ -4,7 +4,7 @@ import pytest
 
 from dmdelta.errors import Fenced
 from dmdelta.lakehouse import commits
-from dmdelta.lakehouse.commits import append, delete, merge, replace_using, replace_where
+from dmdelta.lakehouse.commits import append, assert_alone, delete, merge, replace_using, replace_where
 from dmdelta.lakehouse.history import newest_own_commit
 from dmdelta.lakehouse.session import clone_session
 from tests.spark.lakehouse.test_commits import tag
@@ -92,6 +92,17 @@ def test_a_second_runner_is_fenced(spark, table, looked_up, write):
     with pytest.raises(Fenced, match="another runner"):
         write(spark, table, tag(4), after=after)
     assert spark.table(table).where("k = 100").count() == 1
+
+
+def test_another_run_is_found_before_rows_are_appended(spark, table):
+    """Its commit may have an older version: it has joined ranges differently. Commits of other tools do not matter."""
+    after = newest_own_commit(spark, table, "app").version
+    spark.sql(f"OPTIMIZE {table}")
+    assert_alone(spark, table, tag(4), after)
+    append(clone_session(spark), rows(spark, 100), table, tag(2, "two"))
+    spark.sql(f"OPTIMIZE {table}")
+    with pytest.raises(Fenced, match="another runner"):
+        assert_alone(spark, table, tag(4), after)
 
 
 def test_foreign_commits_in_between_are_passed_over(spark, table, looked_up):

@@ -391,6 +391,23 @@ def test_two_runners_and_two_sources(changelog, spark, lakehouse):
         applying.apply_table(spark, request)
 
 
+@pytest.mark.parametrize("key", [("id",), ()])
+def test_runners_that_join_ranges_differently(changelog, spark, key):
+    """Delta would accept both commits, because the versions differ: the rows of both ranges are appended once."""
+    begin = changelog.position
+    changelog.tell(replace(ITEMS, primary_key=key))
+    changelog.insert({"id": 1, "v": "a"})
+    changelog.apply(begin)
+    begin = changelog.position
+    changelog.insert({"id": 2, "v": "b"})
+    middle = changelog.land()
+    changelog.insert({"id": 3, "v": "c"})
+    applying.apply_table(spark, changelog.request(begin, middle, run="run-2"))
+    with pytest.raises(Fenced):
+        changelog.apply(begin)
+    assert changelog.silver() == [(1, "a"), (2, "b")]
+
+
 def test_a_log_with_several_new_columns_is_read_again(changelog):
     """Silver then has the columns of later statements; rows keep their values. If it lacks a column, the table stops."""
     begin = changelog.position
