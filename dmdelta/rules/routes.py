@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dmdelta.errors import ConfigError
 from dmdelta.model.schema import TableName
-from dmdelta.rules.patterns import is_exact, regular_expression, rules_for
+from dmdelta.rules.patterns import is_exact, matches, regular_expression, rules_for
 
 if TYPE_CHECKING:
     from dmdelta.config.routes import RouteRule
@@ -99,6 +99,13 @@ class Routes:
         names = {"table": table, "schema": schema, "source": source_id}
         columns = tuple((column, _extracted(pattern, names[of])) for of, pattern, column in matching[0].extracts)
         return Route(matching[0].target_schema, matching[0].target_table or table, columns, matching[0].merges)
+
+    def shares_database(self, schema: str) -> bool:
+        """Whether the tables of a schema have several targets, or their target can have tables of other schemas."""
+        own = [rule for rule in self.rules if matches(rule.schema_pattern, schema, case_sensitive=self.case_sensitive)]
+        targets = {rule.target_schema.lower() for rule in own} or {schema.lower()}
+        others = {rule.target_schema.lower() for rule in self.rules if rule not in own}
+        return bool(targets & others) or any(rule.merges or rule.table_pattern is not None for rule in own)
 
 
 def _extracted(pattern: str, name: str) -> str:

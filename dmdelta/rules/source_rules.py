@@ -31,6 +31,7 @@ class SourceRules:
         expressions: which row changes are filtered out by value.
         operators: operator overrides for single statements.
         shard_key_clash: how a key in several shards is handled: `warn`, `error` or `ignore`.
+        only_source: the task has no other source, whose tables may be in the same databases.
     """
 
     source_id: str = ""
@@ -41,6 +42,7 @@ class SourceRules:
     expressions: "tuple[ExpressionFilterRule, ...]" = ()
     operators: Mapping[Position, Operator] = field(default_factory=dict)
     shard_key_clash: str = "warn"
+    only_source: bool = True
 
     @classmethod
     def from_spec(cls, spec: "TaskSpec", source: "SourceConfig") -> "SourceRules":
@@ -54,6 +56,7 @@ class SourceRules:
             EventFilter.from_config(spec.filters_of(source), case_sensitive=spec.case_sensitive),
             tuple(spec.expression_filters_of(source).values()),
             shard_key_clash=spec.shard_key_clash,
+            only_source=len(spec.sources) == 1,
         )
 
     def wanted(self, schema: str, table: str) -> bool:
@@ -73,6 +76,10 @@ class SourceRules:
             ConfigError: two routes match it.
         """
         return self.routes.route(self.source_id, schema, table)
+
+    def shares_database(self, schema: str) -> bool:
+        """Whether a schema has no database of its own at the target, which a DROP DATABASE could drop."""
+        return not self.only_source or self.routes.shares_database(schema)
 
     def row_events(self, schema: str, table: str) -> Mapping[RowEvent, Action]:
         """The actions for the row events of a table."""

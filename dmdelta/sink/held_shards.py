@@ -5,7 +5,7 @@ an ad-hoc snapshot has read of it meanwhile replaces its rows there, at its plac
 table has other columns than the snapshot.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from dmdelta.failpoint import CrashPoint, reach
@@ -147,8 +147,7 @@ class HeldShards:
 
     def _resync_to(self, name: TableName, begin: Position, end: Position, position: Position) -> bool:
         """Execute what was held of a shard in [begin, end); False: it waits again."""
-        slices = plan_slices(self.statements.log.survey(begin, end))
-        for part in cut(slices, self.statements.source.rules.operators, {}):
+        for part in self._parts(begin, end):
             own = replace(part, rows=tuple(rows for rows in part.rows if rows.name == name))
             self._execute_again(own, self.reloader.reader.read(own), position)
             if part.then is not None and name in part.then.tables:
@@ -156,6 +155,12 @@ class HeldShards:
                 if not self._executes(name, part.then, position):
                     return False
         return True
+
+    def _parts(self, begin: Position, end: Position) -> Iterator[Slice]:
+        """What the log has in [begin, end), split at its statements."""
+        bronze = self.statements.log
+        for window in bronze.windows(begin, end):
+            yield from cut(plan_slices(bronze.survey(*window)), self.statements.source.rules.operators, {})
 
     def _reload(self, name: TableName, at: Position, position: Position, stopping: Callable[[], bool]) -> bool:
         """Replace the rows of a shard by those that ad-hoc snapshots have read up to `at`; False if stopped before."""

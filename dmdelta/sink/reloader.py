@@ -98,15 +98,18 @@ class Reloader:
             self._session.close()
 
     def _rows_read(self, epoch: int, tables: Collection[TableName]) -> list[Slice]:
-        survey = self.reader.log.survey(Position.of_chunk(epoch, 1), Position(epoch, FAR, 0))
-        return _of_tables(plan_slices(survey), tables)
+        bronze = self.reader.log
+        windows = bronze.windows(Position.of_chunk(epoch, 1), Position(epoch, FAR, 0))
+        return [part for window in windows for part in _of_tables(plan_slices(bronze.survey(*window)), tables)]
 
     def _log_since(self, by_table: dict[TableName, Reload], at: Position) -> Iterator[Slice]:
         """The log of the tables from where it continues after the rows; statements on them cannot be in it."""
         positions = {name: one.position for name, one in by_table.items()}
+        bronze = self.reader.log
         for first, last in epochs(min(positions.values()), at):
-            slices = plan_slices(self.reader.log.survey(first, last))
-            yield from _of_tables(cut(slices, (), positions), by_table)
+            for window in bronze.windows(first, last):
+                slices = plan_slices(bronze.survey(*window))
+                yield from _of_tables(cut(slices, (), positions), by_table)
 
     def _empty(self, structures: Collection[tuple[TableName, int]]) -> list[TableName]:
         """Delete the rows of each table; creates tables and columns that the target lacks.
@@ -120,7 +123,9 @@ class Reloader:
         for name, version in sorted(structures):
             rules = self.reader.source.rules
             own = own_rows(rules, name, known - {name}, self.settings.sources)
-            plan = self.reader.tables.plan(name, version, schemas[version], rules.route(*name), reloaded=own == "")
+            plan = self.reader.tables.plan(
+                name, version, schemas[version], rules.route(*name), reloaded=own == "", loaded=True
+            )
             if own is None:
                 _warn_of_others(plan)
                 kept.append(name)

@@ -270,9 +270,9 @@ class Sink:
         at, following = statement.position, position_after(statement.position, statement)
         self.dispatcher.drain(PushedPoint(at, at))
         self.progress.raise_exit_point(following)
-        planned = list(enumerate(self.statements.plan(statement)))
-        if not self.shards.follow(statement, [one for _, one in planned]):
-            planned = [(number, one) for number, one in planned if not one.merged]
+        planned = self.statements.plan(statement)
+        if not self.shards.follow(statement, planned):
+            planned = [one for one in planned if not one.merged]
         self.statements.change(planned, at, loaded=loaded)
         self.position = following
         self.statements.write_point(following)

@@ -123,7 +123,7 @@ def _assembled(start: _Start, reader: SliceReader, feed: ReloadFeed, shards: Sin
     points, about_to = {}, None
     if stored.checkpoint is not None:
         points, about_to = stored.checkpoint.ahead(), stored.checkpoint.about_to
-    statements.about_to = about_to[1] if about_to is not None else None
+    statements.about_to = about_to
     caution = Caution(start.safe, ordered, tables.fresh)
     return Sink(
         source=source,

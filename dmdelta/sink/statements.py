@@ -1,6 +1,7 @@
 """Executes statements on the target, each with a checkpoint before it."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from dmdelta.changelog.context import SourceContext
@@ -10,8 +11,9 @@ from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.sink.execute.flusher import Flusher
 from dmdelta.sink.execute.progress import Progress
-from dmdelta.sink.plan.checkpoint import PushedPoint
+from dmdelta.sink.plan.checkpoint import AboutTo, PushedPoint
 from dmdelta.sink.plan.ddl import StatementContext, TargetStatement, plan_statement
+from dmdelta.sink.plan.repetition import plan_parts
 from dmdelta.sink.read.range_survey import BronzeLog
 from dmdelta.sink.read.slices import Statement
 from dmdelta.sink.target.tables import Tables
@@ -23,7 +25,7 @@ log = get_logger(__name__)
 class Statements:
     """
     Attributes:
-        about_to: the statement at the checkpoint that an earlier run may have executed up to this part; None: none.
+        about_to: what an earlier run was about to execute at the checkpoint; None: nothing.
         written_at: when the newest checkpoint of a statement was written (monotonic clock).
     """
 
@@ -32,7 +34,7 @@ class Statements:
     tables: Tables
     progress: Progress
     flusher: Flusher
-    about_to: int | None = None
+    about_to: AboutTo | None = None
     written_at: float = field(default_factory=time.monotonic)
 
     def plan(self, statement: Statement) -> list[TargetStatement]:
@@ -43,28 +45,31 @@ class Statements:
         """
         at = statement.position
         context = StatementContext(
-            self.source.rules, lambda table: self.log.statements_on(table, at), self.tables.server.tidb
+            self.source.rules,
+            lambda table: self.log.statements_on(table, at),
+            self.log.tables_of,
+            self.tables.server.tidb,
         )
         operator = self.source.rules.operators.get(at)
         texts = operator.followed(statement.text) if operator is not None else (statement.text,)
         return [one for text in texts if text for one in plan_statement(text, statement.schema, context)]
 
-    def change(self, planned: list[tuple[int, TargetStatement]], at: Position, *, loaded: bool) -> None:
+    def change(self, planned: Sequence[TargetStatement], at: Position, *, loaded: bool) -> None:
         """Execute the parts of a statement that an earlier run has not executed for certain.
 
         Args:
-            planned: the parts with their numbers.
             loaded: a full load may have read the tables after the statement.
+
+        Raises:
+            SinkError: the target refuses a part, or may have executed one that cannot be executed twice.
         """
-        for number, one in planned:
-            doubt = loaded or (self.about_to is not None and number <= self.about_to)
-            if self.about_to is not None and number < self.about_to:
-                continue
+        for part in plan_parts(planned, at, self.about_to, loaded=loaded):
+            one = part.statement
             if self._lacks_table(one):
                 log.info("statement skipped: the table does not exist yet", table=_shown(one), position=str(at))
                 continue
-            self.write_point(at, about_to=(at, number))
-            self._execute(one, in_doubt=doubt)
+            self.write_point(at, part.about_to)
+            self._execute(one, in_doubt=part.in_doubt)
             if not loaded:
                 self._check_renamed(one)
             log.info("statement executed", position=str(at))
@@ -76,7 +81,7 @@ class Statements:
             if not self._lacks_table(one):
                 self._execute(one, in_doubt=True)
 
-    def write_point(self, at: Position, about_to: tuple[Position, int] | None = None) -> None:
+    def write_point(self, at: Position, about_to: AboutTo | None = None) -> None:
         """Write a checkpoint: everything before `at` is in the target. Raises as `Flusher.write`."""
         checkpoint = self.progress.checkpoint(PushedPoint(at, at), "ddl", about_to=about_to)
         assert checkpoint is not None, "a statement has a position"
@@ -85,7 +90,7 @@ class Statements:
 
     def keep_point(self, at: Position) -> None:
         """Write a checkpoint that keeps how far the statement at its position may have been executed."""
-        self.write_point(at, (at, self.about_to) if self.about_to is not None else None)
+        self.write_point(at, self.about_to)
 
     def _lacks_table(self, one: TargetStatement) -> bool:
         return one.needs is not None and not self.tables.has(one.needs)

@@ -16,7 +16,7 @@ from dmdelta.sink.execute.flusher import Flusher
 from dmdelta.sink.execute.merger import Style
 from dmdelta.sink.execute.progress import Progress
 from dmdelta.sink.execute.worker import Worker
-from dmdelta.sink.plan.checkpoint import Checkpoint, PushedPoint
+from dmdelta.sink.plan.checkpoint import AboutTo, Checkpoint, PushedPoint
 from dmdelta.sink.startup import flushed_position
 from dmdelta.sink.target.connection import session
 from dmdelta.sink.target.metadata import Metadata
@@ -168,7 +168,7 @@ def test_an_earlier_layout_is_taken_over(request, server):
     with session(target) as connection:
         paused, about = (metadata.points.read(connection) for metadata in (first, second))
     assert (paused.position, paused.exit_point, paused.ended) == (at(700), at(900), False)
-    assert (about.position, about.about_to) == (at(500), (at(500), 2))
+    assert (about.position, about.about_to) == (at(500), AboutTo(at(500), 2))
     assert server.query(f"SELECT count(*) FROM {name}") == ((0,),)
     with session(target) as connection:
         first.take_over(connection, 1)

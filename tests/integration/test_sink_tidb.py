@@ -165,7 +165,9 @@ def test_an_operator_replaces_a_statement_that_tidb_refuses(mysql80, tidb, tmp_p
 def test_refused_statements(tidb, statements, why):
     """A statement that TiDB cannot execute stops the sink with the next step; the table is unchanged."""
     database = tidb.fresh_database("refused")
-    context = StatementContext(SourceRules("s", BlockAllowList(do_dbs=(database,))), lambda _: (), tidb=True)
+    context = StatementContext(
+        SourceRules("s", BlockAllowList(do_dbs=(database,))), lambda _: (), lambda _: (), tidb=True
+    )
     tables = Tables(target_of(tidb))
 
     def follow(sql):

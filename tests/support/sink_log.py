@@ -1,5 +1,6 @@
 """A handmade log and ad-hoc snapshots for the sink, without bronze and without Spark."""
 
+import itertools
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -50,6 +51,11 @@ class HandLog:
     def structure(self, name: TableName) -> TableSchema:
         return TableSchema(*name, COLUMNS, () if name[1] in self.keyless else ("id",))
 
+    def windows(self, begin: Position, end: Position) -> list[tuple[Position, Position]]:
+        """A window for each event."""
+        edges = sorted({one.at for one in self.events if begin < one.at < end})
+        return list(itertools.pairwise([begin, *edges, end]))
+
     def survey(self, begin: Position, end: Position) -> Survey:
         inside = [one for one in self.events if begin <= one.at < end]
         rows = [
@@ -61,6 +67,9 @@ class HandLog:
 
     def tables(self) -> set[TableName]:
         return {one.table for one in self.events}
+
+    def tables_of(self, schema: str) -> list[TableName]:
+        return sorted(name for name in self.tables() if name[0] == schema)
 
     def structures(self, versions: set[int], _: Position) -> dict[int, TableSchema]:
         found = {self.structure(name).version: self.structure(name) for name in self.tables()}

@@ -151,6 +151,15 @@ Action = (
 )
 
 
+def renamed_column(action: Action) -> tuple[str, str] | None:
+    """A column's names, in lower case, before and after an action that renames it; None: it renames none."""
+    if isinstance(action, RenameColumn):
+        return action.was.lower(), action.name.lower()
+    if isinstance(action, Change) and action.was.lower() != action.definition.name.lower():
+        return action.was.lower(), action.definition.name.lower()
+    return None
+
+
 def first_words(tokens: list[Token]) -> str:
     """The first words of an action, for messages."""
     return " ".join(token.keyword or token.text for token in tokens[:3])

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
-from dmdelta.sink.plan.checkpoint import Checkpoint, PushedPoint, plan_checkpoint
+from dmdelta.sink.plan.checkpoint import AboutTo, Checkpoint, PushedPoint, plan_checkpoint
 
 
 @dataclass(slots=True)
@@ -67,7 +67,7 @@ class Progress:
         reason: str = "interval",
         *,
         tables: Mapping[TableName, Position] | None = None,
-        about_to: tuple[Position, int] | None = None,
+        about_to: AboutTo | None = None,
     ) -> Checkpoint | None:
         """The checkpoint at a point; None before the end of the first source transaction."""
         with self._lock:

@@ -32,6 +32,20 @@ class PushedPoint:
 
 
 @dataclass(frozen=True, slots=True)
+class AboutTo:
+    """A statement that was about to be executed.
+
+    Attributes:
+        part: the index of its part; those before it were executed.
+        fingerprint: of all its parts, None in the checkpoint of an earlier release.
+    """
+
+    position: Position
+    part: int
+    fingerprint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Checkpoint:
     """
     Attributes:
@@ -41,7 +55,7 @@ class Checkpoint:
         tables: of each source table, everything before its point was executed; of a held shard, nothing after it.
         gtid_set: transactions before the global point; all of them if a landed batch ends there.
         exit_gtid_set: the same for the exit point.
-        about_to: the statement (position, index of its part) that was about to be executed; None: none.
+        about_to: the statement that was about to be executed; None: none.
         reason: why the checkpoint was written.
     """
 
@@ -50,7 +64,7 @@ class Checkpoint:
     tables: Mapping[TableName, Position] = field(default_factory=dict)
     gtid_set: str | None = None
     exit_gtid_set: str | None = None
-    about_to: tuple[Position, int] | None = None
+    about_to: AboutTo | None = None
     reason: str = "interval"
 
     @property

@@ -26,17 +26,18 @@ _LIKE = {"0900_ai_ci": _UCA_520, "uca1400_ai_ci": _UCA_520[1:], "uca1400_nopad_a
 _NOT_IN_TIDB = frozenset({"geometry", "vector"})
 
 
-def create_table(schema: TableSchema, collations: Collection[str], *, tidb: bool = False) -> str:
+def create_table(schema: TableSchema, collations: Collection[str], *, tidb: bool = False, merged: bool = False) -> str:
     """The statement.
 
     Args:
         schema: with the name of the target's table.
         collations: the target's collations.
+        merged: other shards, which may lack some of the columns, have rows in it.
 
     Raises:
         SinkError: TiDB has no type for a column.
     """
-    columns = _definitions(schema, collations, tidb=tidb)
+    columns = _definitions(schema, collations, tidb=tidb, merged=merged)
     if schema.primary_key:
         key = (*schema.primary_key, *(column.name for column in schema.columns if isinstance(column, ConstantColumn)))
         columns.append(f"PRIMARY KEY ({', '.join(quoted_name(name) for name in key)})")
@@ -86,12 +87,12 @@ def _wider_keys(target: TargetTable, extracted: Sequence[str]) -> Iterator[str]:
             yield f"DROP INDEX {quoted_name(key.name)}, ADD UNIQUE INDEX {quoted_name(key.name)} ({listed})"
 
 
-def _definitions(schema: TableSchema, collations: Collection[str], *, tidb: bool) -> list[str]:
+def _definitions(schema: TableSchema, collations: Collection[str], *, tidb: bool, merged: bool = False) -> list[str]:
     if tidb:
         _check_types(schema)
     charset = _charsets(collations, tidb=tidb)
     return [
-        f"{quoted_name(column.name)} {_type(column, charset)}{_null(column, schema)}{_default(column)}"
+        f"{quoted_name(column.name)} {_type(column, charset)}{_null(column, schema, merged=merged)}{_default(column)}"
         for column in schema.columns
     ]
 
@@ -130,8 +131,10 @@ def _check_types(schema: TableSchema) -> None:
         )
 
 
-def _null(column: Column, schema: TableSchema) -> str:
-    required = not column.nullable or isinstance(column, ConstantColumn) or column.name in schema.primary_key
+def _null(column: Column, schema: TableSchema, *, merged: bool) -> str:
+    identifies = isinstance(column, ConstantColumn) or column.name in schema.primary_key
+    # A shard without the column has no value for it.
+    required = identifies or (not column.nullable and not (merged and column.default is None))
     # An explicit NULL: without it old servers give a first TIMESTAMP the default CURRENT_TIMESTAMP.
     return " NOT NULL" if required else " NULL"
 

@@ -46,11 +46,13 @@ class StatementContext:
     """
     Attributes:
         earlier: the statements on a shadow table before this one.
+        tables: the tables that a schema has or had.
         tidb: the target is TiDB.
     """
 
     rules: SourceRules
     earlier: Callable[[TableName], Sequence[str]]
+    tables: Callable[[str], Sequence[TableName]]
     tidb: bool = False
 
 
@@ -67,7 +69,8 @@ def plan_statement(sql: str, default_schema: str, context: StatementContext) -> 
     if targets[0].table is None:
         planned = _database(sql, default_schema, targets[0], context)
     elif targets[0].op == "drop_table":
-        planned = [one for target in targets if _counts(target, sql, context) for one in _dropped(target, context)]
+        tables = [(target.schema, target.table or "") for target in targets if _counts(target, sql, context)]
+        planned = [one for name in tables for one in _dropped(name, context)]
     elif _is_rename(sql):
         pairs = _pairs(sql, default_schema)
         _assert_online(pairs, sql, context.rules)
@@ -88,6 +91,9 @@ def _database(
         return []
     if _decided(context.rules, (target.schema, ""), events, sql) is Action.IGNORE:
         return []
+    if target.op == "drop_database" and context.rules.shares_database(target.schema):
+        tables = [name for name in context.tables(target.schema) if context.rules.wanted(*name)]
+        return [one for name in tables for one in _dropped(name, context)]
     return [TargetStatement(rewritten(sql, _names(context.rules, default_schema)), None)]
 
 
@@ -124,9 +130,8 @@ def _assert_inside(sql: str, targets: Sequence[StatementTarget], context: Statem
         )
 
 
-def _dropped(target: StatementTarget, context: StatementContext) -> list[TargetStatement]:
-    assert target.table is not None
-    route = context.rules.route(target.schema, target.table)
+def _dropped(name: TableName, context: StatementContext) -> list[TargetStatement]:
+    route = context.rules.route(*name)
     if route.merged:
         return []
     return [TargetStatement(f"DROP TABLE IF EXISTS {quoted_name(*route.name)}", route.name)]

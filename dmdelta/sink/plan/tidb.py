@@ -1,6 +1,6 @@
 """Differences between TiDB's SQL and MySQL's: statements, character sets and collations."""
 
-from dmdelta.ddl.parse.actions import Action, Add, Change, Drop, RenameColumn, RenameTo
+from dmdelta.ddl.parse.actions import Action, Add, Drop, RenameTo, renamed_column
 from dmdelta.ddl.parse.alter_parser import alter_actions
 from dmdelta.ddl.parse.splitting import split_alter
 from dmdelta.ddl.tokens import tokenize
@@ -68,20 +68,11 @@ def _new_name(action: Action) -> str:
     """The column name that exists after the action but not before."""
     if isinstance(action, Add):
         return action.definition.name.lower()
-    return _names(action)[1]
+    return (renamed_column(action) or ("", ""))[1]
 
 
 def _old_name(action: Action) -> str:
     """The column name that no longer exists after the action."""
     if isinstance(action, Drop):
         return action.name.lower()
-    return _names(action)[0]
-
-
-def _names(action: Action) -> tuple[str, str]:
-    """A column's names before and after a rename."""
-    if isinstance(action, RenameColumn):
-        return action.was.lower(), action.name.lower()
-    if isinstance(action, Change) and action.was.lower() != action.definition.name.lower():
-        return action.was.lower(), action.definition.name.lower()
-    return "", ""
+    return (renamed_column(action) or ("", ""))[0]

@@ -8,6 +8,7 @@ from pyspark.sql import Row, SparkSession
 
 from dmdelta.changelog.ranges import XaGroup, in_group, of_source, within
 from dmdelta.changelog.xa import committed_groups
+from dmdelta.ddl.parse.statements import statement_targets
 from dmdelta.errors import UnknownSchema
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.change import Op
@@ -15,7 +16,7 @@ from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.model.spark_sql import literal
 from dmdelta.sink.read.range_index import LogLines
-from dmdelta.sink.read.slices import SLICE_BYTES, Cut, Rows, Statement, Survey, places
+from dmdelta.sink.read.slices import SLICE_BYTES, WINDOW_ROWS, Cut, Rows, Statement, Survey, places, plan_windows
 
 _STATEMENTS = "('ddl', 'truncate')"
 _SCHEMA_OPS = "('schema', 'ddl', 'truncate')"
@@ -29,13 +30,30 @@ class BronzeLog:
 
     Attributes:
         bronze: the SQL identifier of the table.
+        bucket: approximate size of a slice, in bytes of the log.
+        window: approximate number of rows that a survey of a long range has.
     """
 
     spark: SparkSession
     bronze: str
     source_id: str
     bucket: int = SLICE_BYTES
+    window: int = WINDOW_ROWS
     _structures: dict[int, TableSchema] = field(default_factory=dict)
+
+    def windows(self, begin: Position, end: Position) -> list[tuple[Position, Position]]:
+        """Split [begin, end), which lies in one epoch, into parts that one survey can hold in memory.
+
+        Raises:
+            LakehouseError: bronze cannot be read.
+        """
+        with wrapped(self.bronze, "reading"):
+            counted = self.spark.sql(
+                f"""SELECT (seq - {begin.seq}L) DIV {self.bucket} AS bucket, count(*) AS rows FROM {self.bronze}
+                WHERE {of_source(self.source_id)} AND {within(begin, end)} GROUP BY bucket"""
+            ).collect()
+        rows = {begin.seq + row["bucket"] * self.bucket: row["rows"] for row in counted}
+        return plan_windows(begin, end, rows, self.window)
 
     def survey(self, begin: Position, end: Position) -> Survey:
         """Survey [begin, end), which lies in one epoch.
@@ -63,7 +81,15 @@ class BronzeLog:
             place = places(begin)
             cuts = [Cut(place(seq), boundary) for seq, boundary in lines.cuts()]
         statements = _statements(begin.epoch, [one for one in marks if one["op"] != Op.SCHEMA.value])
-        return Survey(begin, end, rows, cuts, statements)
+        return Survey(begin, end, rows, cuts, [self._with_tables(one) for one in statements])
+
+    def _with_tables(self, statement: Statement) -> Statement:
+        """DROP DATABASE does not name its tables."""
+        if statement.tables:
+            return statement
+        targets = statement_targets(statement.text, statement.schema)
+        dropped = [target.schema for target in targets if target.op == "drop_database"]
+        return replace(statement, tables=tuple(name for schema in dropped for name in self.tables_of(schema)))
 
     def _rows(self, log_lines: LogLines, begin: Position) -> list[Rows]:
         lines = log_lines.tables()
@@ -135,6 +161,19 @@ class BronzeLog:
                 f"WHERE {of_source(self.source_id)} AND ddl IS NOT NULL AND op = 'schema'"
             ).collect()
         return {(row["schema_name"], row["table_name"]) for row in rows}
+
+    def tables_of(self, schema: str) -> list[TableName]:
+        """All tables of a schema of which bronze has a structure or a statement, in order.
+
+        Raises:
+            LakehouseError: bronze cannot be read.
+        """
+        with wrapped(self.bronze, "reading"):
+            rows = self.spark.sql(
+                f"""SELECT DISTINCT table_name FROM {self.bronze} WHERE {of_source(self.source_id)}
+                AND op IN {_SCHEMA_OPS} AND schema_name = {literal(schema)} AND table_name IS NOT NULL"""
+            ).collect()
+        return sorted((schema, row["table_name"]) for row in rows)
 
     def statements_on(self, table: TableName, end: Position) -> list[str]:
         """The statements on a table before a position, oldest first.

@@ -1,5 +1,6 @@
 """Splits a range of bronze into slices: at transaction boundaries, to bound memory, and at statements."""
 
+import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,6 +11,8 @@ from dmdelta.model.schema import TableName
 
 SLICE_BYTES = 32 << 20
 """Approximate size of one slice in bytes of the log."""
+WINDOW_ROWS = 2_000_000
+"""Approximate number of rows that are surveyed at once; each takes about 60 bytes of the driver."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +129,24 @@ def plan_slices(survey: Survey) -> list[Slice]:
             slices.append(Slice(begin, end, ends[end], _rows_between(survey, begin, end), then))
         begin = end
     return slices or [Slice(survey.begin, survey.end, True, ())]
+
+
+def plan_windows(
+    begin: Position, end: Position, rows: Mapping[int, int], at_once: int
+) -> list[tuple[Position, Position]]:
+    """Split a range of one epoch into windows of about `at_once` rows, which one survey can hold in memory.
+
+    Args:
+        rows: how many rows lie from each `seq` on, up to the next.
+    """
+    place = places(begin)
+    edges, count = [begin], 0
+    for seq in sorted(rows):
+        if count and count + rows[seq] > at_once and seq > begin.seq:
+            edges.append(place(seq))
+            count = 0
+        count += rows[seq]
+    return list(itertools.pairwise([*edges, end]))
 
 
 def _rows_between(survey: Survey, begin: Position, end: Position) -> tuple[Rows, ...]:

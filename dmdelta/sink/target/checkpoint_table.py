@@ -12,7 +12,7 @@ import pymysql
 
 from dmdelta.model.mysql_sql import quoted_name
 from dmdelta.model.position import Position
-from dmdelta.sink.plan.checkpoint import Checkpoint
+from dmdelta.sink.plan.checkpoint import AboutTo, Checkpoint
 from dmdelta.sink.target.connection import ask, code_of, execute
 
 if TYPE_CHECKING:
@@ -28,12 +28,14 @@ _PLACES = ("", "exit_safe_", "about_to_")
 _COLUMNS = (
     "cp_schema, cp_table, epoch, binlog_name, binlog_pos, binlog_gtid, exit_safe_epoch, exit_safe_binlog_name, "
     "exit_safe_binlog_pos, exit_safe_binlog_gtid, about_to_epoch, about_to_binlog_name, about_to_binlog_pos, "
-    "about_to_part, reason"
+    "about_to_part, about_to_fingerprint, reason"
 )
 _EARLIER = (
     "'', '', epoch, binlog_name, binlog_pos, NULL, exit_point_epoch, exit_point_binlog_name, exit_point_binlog_pos, "
-    "NULL, about_to_epoch, about_to_binlog_name, about_to_binlog_pos, about_to_part, reason"
+    "NULL, about_to_epoch, about_to_binlog_name, about_to_binlog_pos, about_to_part, "
+    "NULL, reason"
 )
+_FINGERPRINT = "about_to_fingerprint VARCHAR(16) NULL"
 TABLES_AT_ONCE = 500
 
 
@@ -69,7 +71,7 @@ class CheckpointTable(SourceTables):
         return self.named("sink_checkpoint")
 
     def create(self, connection: "Connection[Any]") -> None:
-        """Create the table if it does not exist, and take over an earlier release's."""
+        """Create the table if it does not exist, and take over an earlier release's points."""
         places = ", ".join(
             f"{prefix}epoch INT NULL, {prefix}binlog_name VARCHAR(255) NULL, {prefix}binlog_pos BIGINT NULL"
             for prefix in _PLACES
@@ -78,26 +80,29 @@ class CheckpointTable(SourceTables):
             connection,
             f"CREATE TABLE IF NOT EXISTS {self.name} (id {NAME}, cp_schema {NAME}, cp_table {NAME}, run {NAME}, "
             f"{places}, binlog_gtid LONGTEXT NULL, exit_safe_binlog_gtid LONGTEXT NULL, about_to_part INT NULL, "
+            f"{_FINGERPRINT}, "
             "reason VARCHAR(16) NOT NULL, is_global BOOLEAN NOT NULL, "
             "create_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, "
             "update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, "
             "PRIMARY KEY (id, cp_schema, cp_table))",
         )
+        if not ask(connection, f"SHOW COLUMNS FROM {self.name} LIKE 'about_to_fingerprint'"):
+            execute(connection, f"ALTER TABLE {self.name} ADD COLUMN {_FINGERPRINT}")
         self._take_over_earlier(connection)
 
     def write(self, connection: "Connection[Any]", checkpoint: Checkpoint) -> None:
         """Replace all points; the caller commits."""
-        at, part = checkpoint.about_to or (None, None)
+        about_to = checkpoint.about_to
         places = (
             *_place(checkpoint.position),
             checkpoint.gtid_set,
             *_place(checkpoint.exit_point),
             checkpoint.exit_gtid_set,
         )
-        row = ("", "", *places, *_place(at), part, checkpoint.reason)
+        row = ("", "", *places, *_about_to(about_to), checkpoint.reason)
         self._upsert(connection, [row])
         execute(connection, f"DELETE FROM {self.name} WHERE id = %s AND NOT is_global", (self.source_id,))
-        nothing = (None,) * 9
+        nothing = (None,) * 10
         rows = [(*name, *_place(point), *nothing, checkpoint.reason) for name, point in checkpoint.tables.items()]
         for first in range(0, len(rows), TABLES_AT_ONCE):
             self._upsert(connection, rows[first : first + TABLES_AT_ONCE])
@@ -143,6 +148,12 @@ def _place(position: Position | None) -> tuple[Any, Any, Any]:
     return (position.epoch, position.binlog_file, position.offset) if position is not None else (None, None, None)
 
 
+def _about_to(about_to: AboutTo | None) -> tuple[Any, ...]:
+    if about_to is None:
+        return (None,) * 5
+    return (*_place(about_to.position), about_to.part, about_to.fingerprint)
+
+
 def _position(epoch: int | None, file: str, offset: int) -> Position | None:
     return Position(epoch, file, offset) if epoch is not None else None
 
@@ -152,7 +163,7 @@ def _checkpoint(rows: Mapping[tuple[str, str], tuple[Any, ...]]) -> Checkpoint |
         return None
     row = rows["", ""]
     position, gtid, exit_point, exit_gtid = Position(*row[2:5]), row[5], _position(*row[6:9]), row[9]
-    about_to, part, reason = _position(*row[10:13]), row[13], row[14]
+    about_to, part, fingerprint, reason = _position(*row[10:13]), row[13], row[14], row[15]
     tables = {name: Position(*row[2:5]) for name, row in rows.items() if name != ("", "")}
     return Checkpoint(
         position,
@@ -160,6 +171,6 @@ def _checkpoint(rows: Mapping[tuple[str, str], tuple[Any, ...]]) -> Checkpoint |
         tables=tables,
         gtid_set=gtid,
         exit_gtid_set=exit_gtid,
-        about_to=(about_to, part) if about_to is not None else None,
+        about_to=AboutTo(about_to, part, fingerprint) if about_to is not None else None,
         reason=reason,
     )

@@ -16,6 +16,7 @@ from dmdelta.model.schema import Column, ConstantColumn, TableName, TableSchema
 from dmdelta.rules import Route
 from dmdelta.sink.plan.creation import ColumnChange, add_columns, column_statement, create_table
 from dmdelta.sink.plan.ddl import ALREADY, IN_DOUBT, STRANGE
+from dmdelta.sink.plan.repetition import assert_repeatable
 from dmdelta.sink.plan.table_mapping import TablePlan, plan_table
 from dmdelta.sink.plan.target_table import PRIMARY, TargetTable, read_cascades, read_collations, read_target
 from dmdelta.sink.target.connection import TARGET_RETRY, TargetServer, ask, code_of, execute
@@ -77,7 +78,7 @@ class Tables:
             opened = self._known.get(route.name) if not reloaded else None
             target = opened or self._open_table(routed, merged=route.merged, reloaded=reloaded)
             if loaded and route.merged:
-                target = self._known[route.name] = self._completed(replace(routed, columns=schema.columns), target)
+                target = self._known[route.name] = self._with_columns(schema.columns, target)
             checks = self.server.foreign_key_checks
             cascades = self._joined_by_cascades().get(target.name, "") if checks else ""
             known = plan_table(source, routed, target, foreign_keys=checks, cascades=cascades, tidb=self.server.tidb)
@@ -113,13 +114,18 @@ class Tables:
         Args:
             in_doubt: it may have been executed before.
         """
+        sent = in_doubt
 
         def act(failures: int) -> None:
-            connection = self._connection(failures)
+            nonlocal sent
+            connection, doubt = self._connection(failures), sent
+            if doubt:
+                assert_repeatable(sql)
+            sent = True
             try:
                 execute(connection, sql)
             except pymysql.err.MySQLError as error:
-                if code_of(error) not in (IN_DOUBT if in_doubt or failures else ALREADY):
+                if code_of(error) not in (IN_DOUBT if doubt else ALREADY):
                     raise
                 log.warning("statement already applied on the target", code=code_of(error))
 
@@ -172,7 +178,7 @@ class Tables:
         return without_nulls(sql, {column.lower() for key in keys for column, _ in key.parts if column})
 
     def _open_table(self, schema: TableSchema, *, merged: bool, reloaded: bool) -> TargetTable:
-        target = self._read_table(schema.name) or self._create(schema)
+        target = self._read_table(schema.name) or self._create(schema, merged=merged)
         empty = not self._rows(f"SELECT 1 FROM {quoted_name(*schema.name)} LIMIT 1")
         if empty or reloaded:
             target = self._completed(schema, target, empty=empty)
@@ -181,10 +187,10 @@ class Tables:
         self._known[schema.name] = target
         return target
 
-    def _create(self, schema: TableSchema) -> TargetTable:
+    def _create(self, schema: TableSchema, *, merged: bool) -> TargetTable:
         reach(CrashPoint.SINK_BEFORE_CREATE)
         self._execute(f"CREATE DATABASE IF NOT EXISTS {quoted_name(schema.schema)}")
-        self._execute(create_table(schema, self._target_collations(), tidb=self.server.tidb))
+        self._execute(create_table(schema, self._target_collations(), tidb=self.server.tidb, merged=merged))
         reach(CrashPoint.SINK_AFTER_CREATE)
         log.info("table created in the target", table=quoted_name(*schema.name))
         target = self._read_table(schema.name)
@@ -201,6 +207,16 @@ class Tables:
         completed = self._read_table(schema.name)
         assert completed is not None
         return completed
+
+    def _with_columns(self, columns: Sequence[Column], target: TargetTable) -> TargetTable:
+        """A merged table with the columns of a shard. The sink of another source may have added some of them."""
+        current = self._read_table(target.name) or target
+        missing = [column for column in columns if column.name.lower() not in current.columns]
+        if not missing:
+            return current
+        self.change_columns("ADD", target.name, missing)
+        log.info("columns added in the target", table=quoted_name(*target.name), had=len(current.columns))
+        return self._read_table(target.name) or current
 
     def _read_table(self, name: TableName) -> TargetTable | None:
         target = read_target(self._rows, *name)

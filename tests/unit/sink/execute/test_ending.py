@@ -17,7 +17,7 @@ from dmdelta.sink.execute.flusher import Flusher
 from dmdelta.sink.execute.merger import Style
 from dmdelta.sink.execute.progress import Progress
 from dmdelta.sink.execute.worker import Worker
-from dmdelta.sink.plan.checkpoint import Checkpoint, PushedPoint
+from dmdelta.sink.plan.checkpoint import AboutTo, Checkpoint, PushedPoint
 
 REFUSED = Fenced("refused", hint="none")
 
@@ -111,11 +111,11 @@ def test_a_stop_that_times_out_leaves_an_exit_point(run):
 
 def test_the_statement_in_doubt_is_kept(run):
     """After an error in a statement, the next run knows that it may have been executed."""
-    run.flusher.flushed = Checkpoint(at(100), at(101), about_to=(at(100), 2), reason="ddl")
+    run.flusher.flushed = Checkpoint(at(100), at(101), about_to=AboutTo(at(100), 2), reason="ddl")
     run.progress.raise_exit_point(at(101))
     run.end(at(100), orderly=False)
     (last,) = run.target.checkpoints
-    assert (last.about_to, last.exit_point) == ((at(100), 2), at(101))
+    assert (last.about_to, last.exit_point) == (AboutTo(at(100), 2), at(101))
 
 
 def test_a_target_that_is_down_does_not_hide_the_error(run):

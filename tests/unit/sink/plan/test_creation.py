@@ -40,6 +40,15 @@ def test_a_column_keeps_its_default():
     assert added == "ALTER TABLE `d`.`t` ADD COLUMN `b` VARCHAR(20) NULL DEFAULT 'it''s \\\\'"
 
 
+def test_a_merged_table_accepts_rows_of_shards_that_lack_a_column():
+    """Only keys, and columns with a default, are NOT NULL: a shard without the column has no value for it."""
+    columns = (Column("id", "int", nullable=False), Column("a", "int", nullable=False))
+    schema = TableSchema("d", "t", (*columns, Column("b", "int", nullable=False, default="1")), ("id",))
+    own, merged = (create_table(schema, (), merged=merged) for merged in (False, True))
+    assert "`id` INT NOT NULL, `a` INT NOT NULL, `b` INT NOT NULL DEFAULT '1'" in own
+    assert "`id` INT NOT NULL, `a` INT NULL, `b` INT NOT NULL DEFAULT '1'" in merged
+
+
 def test_keys_of_an_empty_table_get_the_extracted_columns():
     """They change in one statement, so a crash leaves the table unchanged or complete; keys on expressions stay."""
     assert add_columns(SCHEMA, having("id"), (), empty=True) == [

@@ -52,9 +52,10 @@ def test_names_are_replaced_in_place(sql, wanted):
     assert rewritten(sql, names()) == wanted
 
 
-def plan(sql, *, rules=None, earlier=(), tidb=False):
+def plan(sql, *, rules=None, earlier=(), tables=(), tidb=False):
     rules = rules or SourceRules("s", BlockAllowList(do_dbs=("d",)), online=SHADOWS)
-    found = plan_statement(sql, "d", StatementContext(rules, lambda _: earlier, tidb))
+    context = StatementContext(rules, lambda _: earlier, lambda schema: [(schema, table) for table in tables], tidb)
+    found = plan_statement(sql, "d", context)
     return [one.sql for one in found]
 
 
@@ -154,3 +155,33 @@ def test_dialect_of_tidb():
         "ALTER TABLE `d`.`t` ADD c INT",
         "ALTER TABLE `d`.`t` ADD INDEX (c)",
     ]
+
+
+DROP = "DROP DATABASE IF EXISTS d"
+TO_X = RouteRule(schema_pattern="d", target_schema="x")
+
+
+@pytest.mark.parametrize(
+    ("route", "wanted"),
+    [
+        (None, ["DROP DATABASE IF EXISTS `d`"]),
+        (TO_X, ["DROP DATABASE IF EXISTS `x`"]),
+        (RouteRule(schema_pattern="d?", target_schema="x"), ["DROP DATABASE IF EXISTS `d`"]),
+        (RouteRule(schema_pattern="e*", target_schema="D"), ["DROP TABLE IF EXISTS `d`.`t`"]),
+        (RouteRule(schema_pattern="d*", target_schema="x"), []),
+        (RouteRule(schema_pattern="d", table_pattern="t", target_schema="x"), ["DROP TABLE IF EXISTS `x`.`t`"]),
+    ],
+)
+def test_a_dropped_database_may_have_others_tables_at_the_target(route, wanted):
+    """The target's database is dropped if all tables of the source's, and no others, are routed to it; otherwise their
+    tables are, but not those that others are merged into.
+    """
+    routes = Routes.from_config({"r": route} if route else {})
+    rules = SourceRules("s", BlockAllowList(do_dbs=("d",)), routes)
+    assert plan(DROP, rules=rules, tables=("t",)) == wanted
+
+
+def test_a_database_that_several_sources_may_have():
+    """Only the tables of the source that drops it are dropped; tables outside the task stay."""
+    rules = SourceRules("s", BlockAllowList(do_tables=(("d", "t"),)), only_source=False)
+    assert plan(DROP, rules=rules, tables=("t", "u")) == ["DROP TABLE IF EXISTS `d`.`t`"]

@@ -1,7 +1,7 @@
 """Splitting a range: at transactions and statements, in bounded memory."""
 
-from dmdelta.model.position import Position
-from dmdelta.sink.read.slices import Cut, Rows, Slice, Statement, Survey, plan_slices
+from dmdelta.model.position import FAR, Position
+from dmdelta.sink.read.slices import Cut, Rows, Slice, Statement, Survey, plan_slices, plan_windows
 
 T, U = ("d", "t"), ("d", "u")
 
@@ -51,3 +51,19 @@ def test_rows_of_one_structure_are_joined():
 def test_empty_range():
     """An empty range is one empty slice: its end still counts."""
     assert plan_slices(Survey(at(4), at(100), [], [], [])) == [Slice(at(4), at(100), True, ())]
+
+
+def test_a_long_range_is_surveyed_in_windows():
+    """A window has about as many rows as are allowed, at least one part, and the windows cover the range."""
+    counts = {at(4).seq: 3, at(100).seq: 2, at(200).seq: 9, at(300).seq: 1}
+    windows = plan_windows(at(4), at(400), counts, 5)
+    assert [(begin.offset, end.offset) for begin, end in windows] == [(4, 200), (200, 300), (300, 400)]
+    assert plan_windows(at(4), at(400), {}, 5) == [(at(4), at(400))]
+
+
+def test_the_windows_of_a_snapshot_begin_with_its_chunks():
+    """The survey of a chunk's begin also has the tables without rows."""
+    first, third = Position.of_chunk(-2, 1), Position.of_chunk(-2, 3)
+    counts = {Position.of_chunk(-2, number).seq: 4 for number in (1, 2, 3)}
+    (_, end), (begin, last) = plan_windows(first, Position(-2, FAR, 0), counts, 8)
+    assert (end, begin, begin.chunk, last.binlog_file) == (third, third, 3, FAR)

@@ -130,3 +130,20 @@ def test_a_refused_statement_shows_no_values(target, code, message, shown):
     with pytest.raises(SinkError) as caught:
         Tables(SERVER).change("ALTER TABLE t ADD UNIQUE u (c)", in_doubt=True)
     assert caught.value.message.endswith(f"refuses: {shown}")
+
+
+SWAP = "ALTER TABLE `d`.`t` RENAME COLUMN a TO b, RENAME COLUMN b TO a"
+
+
+@pytest.mark.parametrize("losing", [0, 1])
+def test_a_statement_that_a_second_execution_would_undo(target, losing):
+    """It is executed once. If its answer is lost, or an earlier run may have executed it, the sink stops."""
+    target.losing, tables = losing, Tables(SERVER, METADATA)
+    if losing:
+        with pytest.raises(SinkError, match="second execution would undo"):
+            tables.change(SWAP, in_doubt=False)
+    else:
+        tables.change(SWAP, in_doubt=False)
+    with pytest.raises(SinkError, match="second execution would undo"):
+        tables.change(SWAP, in_doubt=True)
+    assert target.executed == [SWAP]
