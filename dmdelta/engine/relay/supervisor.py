@@ -1,7 +1,7 @@
 """The relay of one source as the run sees it: preflight, start, supervision, restart."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -197,6 +197,19 @@ def open_relaying(spec: TaskSpec, source: SourceConfig, *, until_caught_up: bool
         yield relaying
     finally:
         relaying.stop()
+
+
+@contextmanager
+def stopped_on_failure(relayings: Sequence[Relaying]) -> Iterator[None]:
+    """Stop the relays if the block fails.
+
+    A relay holds the lock of its folder, which the next attempt of the run needs. A paused task relays nothing.
+    """
+    with ExitStack() as failed:
+        for relaying in relayings:
+            failed.callback(relaying.stop)
+        yield
+        failed.pop_all()
 
 
 def _raise_failures(source_id: str, findings: Sequence[Finding]) -> None:

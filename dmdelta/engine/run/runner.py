@@ -16,7 +16,7 @@ from dmdelta.engine.control.listener import RetryDecision, plan_after_failure, s
 from dmdelta.engine.control.socket_server import serving_commands
 from dmdelta.engine.control.state import Reason, State
 from dmdelta.engine.control.table import ControlTable
-from dmdelta.engine.relay.supervisor import Relaying, open_relaying
+from dmdelta.engine.relay.supervisor import Relaying, open_relaying, stopped_on_failure
 from dmdelta.engine.run.assembly import open_pipeline
 from dmdelta.engine.run.commands import Attempt, RunCommands
 from dmdelta.engine.run.end_position import end_position
@@ -219,13 +219,12 @@ def _follow(following: _Following, control: ControlTable) -> bool:
         DmdeltaError: a stage failed; the checkpoint then has an exit point. For a run that ends by itself, also the
             error of a stopped table.
     """
-    stop, attempt, commands = following.stop, StopRequest(), following.commands
-    task = following.task
+    stop, commands, task, attempt = following.stop, following.commands, following.task, StopRequest()
     commands.restart.clear()  # before the operators are read
-    mode = ShardMode(task.spec.shard_mode) if task.spec.shard_mode else None
-    sides = ShardSides(Coordination(mode), Coordination(mode, holds_all) if task.spec.sink is not None else None)
-    pipelines = _open_pipelines(following, attempt, sides)
-    locks, views = open_shard_locks(task, sides), open_views(task, pipelines)
+    sides = _open_sides(task.spec)
+    with stopped_on_failure(following.relayings):
+        pipelines = _open_pipelines(following, attempt, sides)
+        locks, views = open_shard_locks(task, sides), open_views(task, pipelines)
     for pipeline in pipelines:
         pipeline.start()
     if views is not None:
@@ -259,6 +258,12 @@ def _seconds_for_views(attempt: StopRequest, *, stopped: bool) -> float | None:
     if attempt.failure is not None:
         return 0
     return VIEWS_SECONDS if stopped else None
+
+
+def _open_sides(spec: TaskSpec) -> ShardSides:
+    """The coordination of shards in silver, and in the sink if there is one."""
+    mode = ShardMode(spec.shard_mode) if spec.shard_mode else None
+    return ShardSides(Coordination(mode), Coordination(mode, holds_all) if spec.sink is not None else None)
 
 
 def _open_pipelines(following: _Following, attempt: StopRequest, sides: ShardSides) -> list[SourcePipeline]:

@@ -8,10 +8,11 @@ from datetime import timedelta
 import pytest
 
 from dmdelta.engine.relay import supervisor
-from dmdelta.engine.relay.supervisor import Relaying
+from dmdelta.engine.relay.supervisor import Relaying, stopped_on_failure
 from dmdelta.errors import StageFailed
 from dmdelta.rules import SourceRules
 from dmdelta.source.relay.purge import PurgePolicy
+from dmdelta.source.relay.relay_dir import locked
 from dmdelta.source.relay.relay_task import RelayTask
 from tests.support.golden import GOLDEN
 from tests.support.relaying import wait_until
@@ -72,3 +73,15 @@ def test_a_relay_that_has_caught_up_has_ended(relaying):
     relaying.check()
     assert not relaying.is_running
     assert relaying.has_ended()
+
+
+def test_a_failure_of_the_run_stops_the_relays_that_have_started(relaying):
+    """Their folders are free for the next attempt; without a failure they continue."""
+    with stopped_on_failure([relaying]):
+        pass
+    assert relaying.is_running
+    with pytest.raises(StageFailed, match="not opened"), stopped_on_failure([relaying]):
+        raise StageFailed("not opened", hint="retry")
+    assert not relaying.is_running
+    with locked(relaying.folder):
+        pass
