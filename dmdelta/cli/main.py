@@ -73,7 +73,8 @@ def execute(arguments: Sequence[str]) -> int:
     """Run one command line.
 
     Returns:
-        The exit code: 0, 1 for findings, that of the error's kind, 75 when retries are exhausted, 130 after Ctrl-C.
+        The exit code: 0, 1 for findings, that of the error's kind, 75 when retries are exhausted, 130 after Ctrl-C,
+        143 after SIGTERM and 129 after SIGHUP if a command then excluded the task.
     """
     try:
         app(args=list(arguments))

@@ -17,6 +17,7 @@ from dmdelta.engine.control.protocol import ReadStatus
 from dmdelta.engine.control.socket_path import control_socket
 from dmdelta.engine.control.state import Request
 from dmdelta.errors import HeldByCommand
+from dmdelta.failpoint import CrashPoint
 from dmdelta.lakehouse.layout import Lakehouse
 from tests.support.relaying import wait_until
 from tests.support.task import Task
@@ -111,6 +112,25 @@ def test_a_task_that_is_resumed_while_a_command_works_continues_after_it(task, s
             wait_until(lambda: status_of(spec)["state"] == "retrying", 60)
             assert "another command is working" in status_of(spec)["error"]
         assert status_of(spec)["state"] == "running"
+        task.server.execute("INSERT INTO orders VALUES (9, 'late')", database=task.database)
+        silver = Lakehouse(root=str(task.root)).silver(task.database, "orders")
+        wait_until(lambda: not spark.table(silver).where("id = 9").isEmpty(), 120)
+
+
+@pytest.mark.long
+def test_a_command_that_a_signal_ends_resumes_the_task(task, spark):
+    """`maintain` gets SIGTERM while it has paused the task, which then applies what the source writes."""
+    task.settings["maintenance"] = {"automatic": False}
+    task.write_spec()
+    with task.process():
+        wait_until(lambda: served(task) and applied(status_of(load_spec_of(task))), 120)
+        task.arm(CrashPoint.MAINTENANCE_END, "hang")
+        with task.process(command="maintain") as command:
+            wait_until(lambda: task.hangs.exists() or command.poll() is not None, 120)
+            assert status_of(load_spec_of(task))["state"] == "paused", command.log()
+            command.terminate()
+            assert command.wait(60) == 143, command.log()
+        assert status_of(load_spec_of(task))["state"] == "running"
         task.server.execute("INSERT INTO orders VALUES (9, 'late')", database=task.database)
         silver = Lakehouse(root=str(task.root)).silver(task.database, "orders")
         wait_until(lambda: not spark.table(silver).where("id = 9").isEmpty(), 120)

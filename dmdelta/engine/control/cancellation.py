@@ -120,3 +120,38 @@ def stopping_on_signals(stop: StopRequest) -> Iterator[None]:
         received.set()
         for number, action in previous.items():
             signal.signal(number, action)
+
+
+@contextmanager
+def ending_on_signals() -> Iterator[None]:
+    """SIGTERM and SIGHUP end the block with SystemExit, so that its `finally` clauses run; only the first one does.
+
+    In the main thread only. Handlers of the program, and ignored signals (`nohup`), remain in effect.
+
+    Raises:
+        SystemExit: with 128 and the number of the signal, as shells report a process that a signal ended.
+    """
+    received: list[int] = []
+
+    def on_signal(signum: int, _frame: FrameType | None) -> None:
+        received.append(signum)
+        if len(received) == 1:  # `timeout` and the end of a terminal send two: the second must not end a `finally`
+            raise SystemExit(_ended_by(signum))
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    replaced = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]
+    for number in replaced:
+        signal.signal(number, on_signal)
+    try:
+        yield
+    finally:
+        for number in replaced:
+            signal.signal(number, signal.SIG_DFL)
+    if received:  # Python drops exceptions in a finalizer
+        raise SystemExit(_ended_by(received[0]))
+
+
+def _ended_by(signum: int) -> int:
+    return 128 + signum

@@ -4,11 +4,13 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from dmdelta.engine.control.cancellation import StopRequest
+from dmdelta.engine.control.cancellation import StopRequest, ending_on_signals
 from dmdelta.errors import StageFailed
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -91,3 +93,61 @@ def test_a_pause_ends_with_a_resume_and_a_stop_is_final():
     stop.request()
     stop.resume()
     assert (stop.requested, stop.is_pause, stop.wait_for_resume()) == (True, False, False)
+
+
+@pytest.fixture
+def default_actions():
+    """SIGTERM and SIGHUP have their default actions during the test."""
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(number, signal.SIG_DFL) for number in numbers]
+    yield
+    for number, action in zip(numbers, before, strict=True):
+        signal.signal(number, action)
+
+
+@pytest.mark.usefixtures("default_actions")
+def test_a_signal_ends_a_block_as_an_exception():
+    """The block's `finally` clauses run, a second signal does not interrupt them, and the default actions return."""
+    ended = []
+    with pytest.raises(SystemExit) as raised, ending_on_signals():
+        hang_up(ended)
+    assert (raised.value.code, ended) == (129, [True])
+    assert signal.getsignal(signal.SIGTERM) is signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
+
+
+def hang_up(ended):
+    """Ends by SIGHUP; SIGTERM arrives before it has ended."""
+    try:
+        signal.raise_signal(signal.SIGHUP)
+    finally:
+        signal.raise_signal(signal.SIGTERM)
+        ended.append(True)
+
+
+@pytest.mark.usefixtures("default_actions")
+def test_a_signal_whose_exception_is_dropped_takes_effect_at_the_end_of_the_block():
+    """Python drops what is raised in a finalizer."""
+    with pytest.raises(SystemExit) as raised, ending_on_signals(), suppress(SystemExit):
+        signal.raise_signal(signal.SIGTERM)
+    assert raised.value.code == 143
+
+
+@pytest.mark.usefixtures("default_actions")
+def test_what_the_program_does_with_signals_remains():
+    """Its handler is called, an ignored signal is ignored, and a block in another thread changes nothing."""
+    received = []
+    signal.signal(signal.SIGTERM, lambda number, _frame: received.append(number))
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with ending_on_signals():
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGHUP)
+    assert received == [signal.SIGTERM]
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(hangup_in_a_block).result() is signal.SIG_DFL
+
+
+def hangup_in_a_block():
+    """The action of SIGHUP in a block of the calling thread."""
+    with ending_on_signals():
+        return signal.getsignal(signal.SIGHUP)

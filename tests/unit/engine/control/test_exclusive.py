@@ -1,7 +1,10 @@
 """Exclusive access for commands: real locks and a real control socket; the run is replaced by what it does with them."""
 
+import signal
+import subprocess
+import sys
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -27,6 +30,7 @@ class Run:
         self.folder = folder
         self.failure = failure
         self.requests = []
+        self.before_resume = lambda: None
         self.relay = ExitStack()
         self.relay.enter_context(locked(folder))
 
@@ -37,6 +41,7 @@ class Run:
                 raise self.failure
             self.relay.close()
         elif self.failure is None:
+            self.before_resume()
             self.relay.enter_context(locked(self.folder))
         return Answer("t", State.PAUSED, "host:1")
 
@@ -116,3 +121,39 @@ def test_a_folder_that_another_run_holds_is_not_held_by_a_command(folder, monkey
         with locked_for_command(folder), pytest.raises(Fenced) as raised, locked(folder):
             pass
         assert not isinstance(raised.value, HeldByCommand)
+
+
+PROGRAM = """
+import sys, time
+from pathlib import Path
+from dmdelta.config import load_spec
+from dmdelta.engine.control.exclusive import exclusive_access
+with exclusive_access(load_spec(Path(sys.argv[1]))):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(("first", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_signal_that_ends_a_command_resumes_the_task(spec, folder, first, code):
+    """Also if a second one arrives meanwhile, as from `timeout` and at the end of a terminal."""
+    run = Run(folder)
+    with serving_commands(spec, run), command_of(spec) as process:
+        assert process.stdout.readline() == "held\n"
+        run.before_resume = lambda: process.send_signal(first)
+        process.send_signal(first)
+        assert process.wait(30) == code
+    assert run.requests == [Request.PAUSE, Request.RESUME]
+    run.relay.close()
+
+
+@contextmanager
+def command_of(spec):
+    """A process that excludes the task, always killed at the end."""
+    path = Path(spec.lakehouse.root) / "task.yml"
+    process = subprocess.Popen([sys.executable, "-c", PROGRAM, str(path)], stdout=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
