@@ -102,6 +102,12 @@ class ValidatorLoop(SupervisedLoop):
         self._publish_trouble(str(self.failure))
         return False
 
+    def _run(self, stop: StopRequest) -> None:
+        try:
+            super(ValidatorLoop, self)._run(stop)  # dataclasses with slots lack super()
+        finally:
+            self.applied_ranges.abandon()
+
     def _follow(self, stop: StopRequest) -> None:
         validation = self._opened()
         validation.open()

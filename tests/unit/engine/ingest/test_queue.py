@@ -32,13 +32,14 @@ def test_an_empty_queue_waits_for_the_next_batch() -> None:
 
 
 def test_an_abandoned_queue_keeps_nothing() -> None:
-    """A sink that has stopped takes no batches, while others land and follow."""
+    """Neither what waits nor what is appended later; its follower gets everything."""
     queue, follower = RangeQueue(), RangeQueue()
+    queue.append(LANDED)
     queue.follow_with(follower)
+    queue.abandon()
     queue.append(LANDED)
-    follower.abandon()
-    queue.append(LANDED)
-    assert follower.take(1 << 20, 0) is None
-    assert queue.take(1 << 20, 0) == LANDED
+    assert queue.take(1 << 20, 0) is None
+    assert follower.take(1 << 20, 0) == LANDED
     queue.close()
+    assert queue.finished
     assert follower.finished
