@@ -1,6 +1,7 @@
 """Planning a snapshot on real servers: chunks contain every row once, and the position precedes all later changes."""
 
 import random
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, TimeoutError  # noqa: A004 - its own until Python 3.11
 from contextlib import closing
 
@@ -112,6 +113,41 @@ def test_a_table_without_a_key_is_read_at_one_position(server: Server, database:
     assert rows == 701
     assert position.offset > before.offset
     assert (position.binlog_file, position.offset) == snapshot_place(server)
+
+
+@pytest.fixture
+def of_level(server: Server) -> Iterator[Callable[[str], None]]:
+    """Sets the isolation level that new sessions of the server have; the default one after the test."""
+    statement = "SET GLOBAL TRANSACTION ISOLATION LEVEL {}"
+    try:
+        yield lambda level: server.execute(statement.format(level))
+    finally:
+        server.execute(statement.format("REPEATABLE READ"))
+
+
+def test_an_uncommitted_row_is_not_read(server: Server, database: str, of_level: Callable[[str], None]) -> None:
+    """A chunk has committed rows only, also on a server whose sessions read uncommitted ones by default."""
+    (schema,) = (found for found in structures_of(server, database) if found.table == "states")
+    of_level("READ UNCOMMITTED")
+    with (
+        closing(server.connect(database=database, autocommit=False)) as connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute("DELETE FROM states WHERE a = 'x'")
+        rows, _ = read_all(server, schema)
+        connection.rollback()
+    assert rows == 2
+
+
+def test_a_chunk_does_not_block_writers(server: Server, database: str, of_level: Callable[[str], None]) -> None:
+    """Rows that are being read can be changed, also on a server whose sessions lock what they read by default."""
+    (schema,) = (found for found in structures_of(server, database) if found.table == "states")
+    of_level("SERIALIZABLE")
+    parts = read_chunk(endpoint_of(server), Chunk(1, schema), server.flavor)
+    next(parts)
+    next(parts)
+    server.execute("SET SESSION innodb_lock_wait_timeout = 1", "DELETE FROM states WHERE a = 'x'", database=database)
+    assert list(parts) == []
 
 
 def test_a_table_that_is_gone_is_an_error_with_its_name(server: Server, database: str) -> None:

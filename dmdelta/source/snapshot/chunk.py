@@ -148,6 +148,8 @@ def _selected(column: Column, flavor: Flavor) -> str:
 
 def _open(endpoint: Endpoint, flavor: Flavor) -> "Connection[Any]":
     connection = open_connection(endpoint)
+    # Other levels read rows that are rolled back later, or lock those that are read.
+    query(connection, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
     query(connection, "SET " + ", ".join(f"SESSION {setting}" for setting in _SESSION[flavor]))
     return connection
 
@@ -170,7 +172,6 @@ def _locked(
     if not chunk.transactional:
         return locker, position
     reader = opened.enter_context(closing(_open(endpoint, flavor)))
-    query(reader, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
     query(reader, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
     query(locker, "UNLOCK TABLES")
     return reader, position
