@@ -18,6 +18,7 @@ from dmdelta.source.relay import session
 from dmdelta.source.relay.__main__ import run_relay
 from dmdelta.source.relay.dump import DumpRequest
 from dmdelta.source.relay.process import start_relay, wait_for
+from dmdelta.source.relay.relay_dir import Known, newest_begin
 from dmdelta.source.relay.relay_task import RelayTask, StartAt, StartEdge, read_status
 from dmdelta.source.relay.session import RelayRequests
 from tests.support.gtids import spelled
@@ -189,9 +190,7 @@ def test_another_server_without_our_history_is_refused(mysql80: Server, tmp_path
 
 
 def test_a_lost_relay_folder_restarts_where_bronze_ends(mysql80: Server, tmp_path: Path) -> None:
-    """From the landed position, but only if the server's log before it contains what has landed."""
-    from dmdelta.source.relay.relay_dir import Known
-
+    """From the landed position, but at no start if the server's log before it lacks what has landed."""
     insert(mysql80, mysql80.fresh_database("landed"))
     name, offset, gtids = mysql80.position()
     insert(mysql80, mysql80.fresh_database("landed"))
@@ -201,8 +200,28 @@ def test_a_lost_relay_folder_restarts_where_bronze_ends(mysql80: Server, tmp_pat
     first = list_segments(task.folder, "src")[0]
     assert (first.epoch, first.binlog_file, first.start) == (4, name, offset)
     foreign = Known(Position(4, name, offset), "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5")
+    for _ in range(2):
+        with pytest.raises(PositionLost, match="a different history"):
+            catch_up(relay_task(mysql80, tmp_path / "other", start=start, known=foreign))
+
+
+def test_a_first_start_that_ends_during_its_checks_is_checked_again(mysql80: Server, tmp_path: Path) -> None:
+    """The epoch has no begin in the relay folder, until the file is read up to the position."""
+    insert(mysql80, mysql80.fresh_database("landed"))
+    name, offset, gtids = mysql80.position()
+    insert(mysql80, mysql80.fresh_database("landed"))
+    start, known = StartAt(name, offset, epoch=4), Known(Position(4, name, offset), gtids)
+    task = relay_task(mysql80, tmp_path, start=start, known=known)
+    looks = iter([False])
+    run_relay(task, RelayRequests(lambda: next(looks, True)))  # once it is connected, it stops at the first event
+    assert newest_begin(task.folder) is None
+    foreign = Known(Position(4, name, offset), "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5")
     with pytest.raises(PositionLost, match="a different history"):
-        catch_up(relay_task(mysql80, tmp_path / "other", start=start, known=foreign))
+        catch_up(relay_task(mysql80, tmp_path, start=start, known=foreign))
+    catch_up(task)
+    begin = newest_begin(task.folder)
+    assert begin is not None
+    assert (begin.epoch, begin.binlog_file, begin.offset, begin.gtid_set) == (4, name, offset, gtids)
 
 
 def test_a_second_relay_is_fenced_out(mysql80: Server, tmp_path: Path) -> None:

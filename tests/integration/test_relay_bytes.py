@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dmdelta.errors import CorruptBinlog
 from dmdelta.model.retry import Retry
 from dmdelta.segments import list_segments
 from dmdelta.source.relay.process import start_relay
@@ -234,12 +235,18 @@ def test_a_start_at_the_end_of_a_gtid_set_waits_at_the_log_s_end(own80: Server, 
 
 
 def test_a_start_in_the_middle_of_a_file_needs_a_transaction_boundary(own80: Server, tmp_path: Path) -> None:
-    """A given position that is not a boundary is refused; the error names the nearest one."""
+    """A given position that is not a boundary is refused at every start; the error names the nearest one."""
     fill(own80, own80.fresh_database("middle"))
     name, offset, _ = own80.position()
-    with pytest.raises(Exception, match="is not a transaction boundary") as caught:
-        catch_up(relay_task(own80, tmp_path, start=StartAt(name, offset - 31)))
-    assert caught.value.context["nearest"] <= offset
+    fill(own80, own80.fresh_database("middle"))
+    refused = relay_task(own80, tmp_path, start=StartAt(name, offset - 31))
+    for _ in range(2):
+        with pytest.raises(CorruptBinlog, match="is not a transaction boundary") as caught:
+            catch_up(refused)
+        assert caught.value.context["nearest"] <= offset
+        assert list_segments(refused.folder, "src") == []
+    catch_up(relay_task(own80, tmp_path, start=StartAt(name, offset)))
+    assert list_segments(refused.folder, "src")[0].start == offset
 
 
 def test_positions_beyond_32_bits_are_reached_from_the_start_of_the_file(

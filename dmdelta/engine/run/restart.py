@@ -103,6 +103,8 @@ def _forget_structures(task: Task, source: SourceContext, begin: Position) -> No
 def _next_epoch(task: Task, source: SourceContext, relaying: Relaying, landed: LandedRange | None) -> int:
     relayed = newest_begin(relaying.folder)
     newest = landed.end.epoch if landed is not None else newest_epoch(task.spark, source)
+    if landed is not None and landed.end.chunk is not None:
+        newest += 1  # the epoch of the log that a full load has planned, even if the relay has not begun it
     return 1 + max(newest, relayed.epoch if relayed else 0)
 
 

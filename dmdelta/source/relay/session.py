@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dmdelta.binlog.events.header import EventType
@@ -73,7 +72,13 @@ class RelayRequests:
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """Where to stream from. `sum_gtids`: read the file from its first event to determine the set before `offset`."""
+    """Where to stream from.
+
+    Attributes:
+        fresh: the first position of an epoch.
+        sum_gtids: read the file from its first event: to determine the set before `offset`, and to check the position
+            before the epoch begins there.
+    """
 
     epoch: int
     binlog_file: str
@@ -116,7 +121,8 @@ class ServerSession:
                 self._end = (server.uuid, server_position(control, server))
             target = self._target(control, server)
             now = log_end(control, server)
-        folder = self._folder(server, target)
+        if target.fresh and not target.sum_gtids:
+            self._begin(server, target)
         self._status.update(
             epoch=target.epoch,
             binlog_file=target.binlog_file,
@@ -127,7 +133,7 @@ class ServerSession:
         )
         if self._caught_up(target.binlog_file, target.offset):
             return True
-        cutter = self._cutter(folder, server, target)
+        cutter = self._cutter(server, target)
         request = self._request(server, target.binlog_file, cutter.offset)
         log.info(
             "relay connected", source=str(self._endpoint), epoch=target.epoch, file=target.binlog_file, at=target.offset
@@ -198,16 +204,16 @@ class ServerSession:
             return _Target(plan.epoch, *place, gtid_set=plan.after, fresh=True)
         return _Target(state.epoch, plan.binlog_file, plan.offset)
 
-    def _folder(self, server: ServerIdentity, target: _Target) -> Path:
-        if not target.fresh:
-            return self._task.folder / epoch_folder(server.uuid, target.epoch)
+    def _begin(self, server: ServerIdentity, target: _Target) -> None:
+        """Record how the epoch begins: from now on the relay folder determines the position."""
         gtid_set = None if target.gtid_set is None else str(target.gtid_set)
-        return begin_epoch(
+        begin_epoch(
             self._task.folder,
             EpochBegin(server.uuid, target.epoch, server.flavor, target.binlog_file, target.offset, gtid_set),
         )
 
-    def _cutter(self, folder: Path, server: ServerIdentity, target: _Target) -> Cutter:
+    def _cutter(self, server: ServerIdentity, target: _Target) -> Cutter:
+        folder = self._task.folder / epoch_folder(server.uuid, target.epoch)
         if target.offset == FIRST_OFFSET:
             return Cutter(folder, target.binlog_file, FIRST_OFFSET, b"")
         if target.sum_gtids or target.offset > LARGEST_OFFSET:
@@ -228,13 +234,13 @@ class ServerSession:
                 else:
                     cutter.take(piece)
                     stalled = 0
+                    if summing and not cutter.skipping:  # before anything is written
+                        self._check_history(cutter.gtids, server)
+                        self._begin(server, replace(target, gtid_set=cutter.gtids))
+                        summing = False
                 if cutter.boundary < goal and time.monotonic() < glance:
                     continue
             glance = time.monotonic() + _GLANCE_SECONDS
-            if summing and not cutter.skipping:
-                self._check_history(cutter.gtids, server)
-                self._folder(server, replace(target, gtid_set=cutter.gtids))
-                summing = False
             cutter.tick(at_once=self._requests.publish())
             self._report(cutter)
             if self._requests.stop():
