@@ -5,6 +5,7 @@ DmdeltaError
 ├─ SourceError                     fix the server, the account or the network      exit 3
 │  ├─ SourceUnavailable *          the server does not answer
 │  ├─ StructureChanged             a table has another structure than its snapshot was planned with
+│  ├─ ServerChanged                another server answers than the one on which a snapshot was planned
 │  ├─ PositionLost                 purged, renumbered or another history
 │  ├─ CorruptBinlog                checksum, truncation, gap between segments
 │  └─ UnsupportedEvent             statement format, incident, unknown event type
@@ -93,6 +94,10 @@ class SourceUnavailable(SourceError, Retryable):
 
 class StructureChanged(SourceError):
     """A table no longer has the structure with which its snapshot was planned."""
+
+
+class ServerChanged(SourceError):
+    """Another server answers than the one on which a snapshot was planned."""
 
 
 class PositionLost(SourceError):

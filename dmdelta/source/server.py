@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dmdelta.errors import SourceError
+from dmdelta.errors import ServerChanged, SourceError
 from dmdelta.model.gtid import Flavor, GtidSet, parse_gtid_set
-from dmdelta.source.connection import query, query_named
+from dmdelta.source.connection import START_OVER, query, query_named
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -28,8 +28,14 @@ class ServerIdentity:
 
 @dataclass(frozen=True, slots=True)
 class ServerPosition:
-    """The end of a server's binlog. `gtid_set` is None for a MySQL server without GTIDs."""
+    """A position in a server's binlog.
 
+    Attributes:
+        server_uuid: of the server: `ServerIdentity.uuid`.
+        gtid_set: all transactions before it; None for a MySQL server without GTIDs.
+    """
+
+    server_uuid: str
     binlog_file: str
     offset: int
     gtid_set: GtidSet | None
@@ -86,7 +92,21 @@ def server_position(connection: "Connection[Any]", server: ServerIdentity | None
         gtid_set = parse_gtid_set(text or "", "mariadb")
     elif gtid_mode(connection).startswith("ON"):
         gtid_set = parse_gtid_set(row["executed_gtid_set"], "mysql")
-    return ServerPosition(row["file"], int(row["position"]), gtid_set)
+    return ServerPosition(server.uuid, row["file"], int(row["position"]), gtid_set)
+
+
+def require_server(uuid: str, planned: str | None, where: object) -> None:
+    """Check that a server is the one on which a snapshot was planned: its rows belong to positions in that one's log.
+
+    Args:
+        planned: None: unknown.
+        where: the address that led to the server.
+
+    Raises:
+        ServerChanged: it is another one.
+    """
+    if planned is not None and uuid != planned:
+        raise ServerChanged(f"{where} leads to the server {uuid}, not to {planned} as planned", hint=START_OVER)
 
 
 def log_end(connection: "Connection[Any]", server: ServerIdentity) -> tuple[str, int]:

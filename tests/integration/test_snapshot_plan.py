@@ -1,15 +1,18 @@
 """Planning a snapshot on real servers: chunks contain every row once, and the position precedes all later changes."""
 
+import json
 import random
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, TimeoutError  # noqa: A004 - its own until Python 3.11
 from contextlib import closing
+from datetime import datetime, timezone
 
 import pytest
 from pymysql.err import OperationalError
 
 from dmdelta.binlog.resultset.column_reader import ColumnReader
-from dmdelta.errors import SourceError, StructureChanged
+from dmdelta.engine.snapshot.chunk_reader import read_chunks, read_rows
+from dmdelta.errors import ServerChanged, SourceError, StructureChanged, from_wire
 from dmdelta.model.mysql_sql import quoted_name
 from dmdelta.model.schema import TableSchema
 from dmdelta.source.connection import open_connection, query
@@ -156,6 +159,26 @@ def test_a_table_that_is_gone_is_an_error_with_its_name(server: Server, database
     server.execute("DROP TABLE ints", database=database)
     with pytest.raises(SourceError, match="ints"):
         read_all(server, schema)
+
+
+def test_a_chunk_of_another_server_is_refused(server: Server, database: str) -> None:
+    """The positions of the plan mean nothing in its log: none of its rows are returned."""
+    plan = plan_snapshot(endpoint_of(server), lambda schema, table: schema == database and table in ("ints", "keyless"))
+    options = {
+        "endpoint-secret": json.dumps(endpoint_of(server).to_dict()),
+        "flavor": server.flavor,
+        "source-id": "s",
+        "epoch": "1",
+        "landed-at": datetime.now(timezone.utc).isoformat(),
+        "rows": "true",
+        "server-uuid": plan.server.uuid,
+    }
+    for chunk in plan.chunks:
+        for read in (read_chunks, read_rows):
+            assert sum(batch.num_rows for batch in read([chunk], options)) >= 600
+            with pytest.raises(RuntimeError) as caught:
+                next(read([chunk], {**options, "server-uuid": "another"}))
+            assert isinstance(from_wire(str(caught.value)), ServerChanged)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ EXIT_CODES = {
     "ConfigError": 2,
     "SourceError": 3,
     "StructureChanged": 3,
+    "ServerChanged": 3,
     "SourceUnavailable": 3,
     "PositionLost": 3,
     "CorruptBinlog": 3,

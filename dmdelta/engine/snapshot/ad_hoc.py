@@ -113,6 +113,7 @@ class AdHocSnapshots:
         while not stop.requested:
             awaited = self.store.awaited()
             if awaited.epoch is not None:
+                self.store.open()  # a plan of an older release may be all that it has
                 snapshot = self.store.load(awaited.epoch, self.source.flavor)
             else:
                 planned = self._plan(awaited.requests, stop)
@@ -163,7 +164,6 @@ class AdHocSnapshots:
         return None
 
     def _take_snapshot(self, snapshot: PlannedSnapshot, stop: StopRequest) -> None:
-        self.store.open()  # a plan of an older release may be all that it has
         self.feed.begin(snapshot.tables, snapshot.log_begin)
         self.scheduler.pause_tables(snapshot.tables)
         commit = self._newest_commit(snapshot)

@@ -13,7 +13,7 @@ from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.model.gtid import Flavor
 from dmdelta.model.position import Position
 from dmdelta.source.endpoint import Endpoint
-from dmdelta.source.server import ServerPosition
+from dmdelta.source.server import ServerPosition, require_server
 from dmdelta.source.snapshot.barrier import SnapshotBarrier
 from dmdelta.source.snapshot.chunk import Chunk, RowPackets, read_chunk, read_together
 
@@ -43,11 +43,24 @@ def _parts(
 ) -> Iterator[tuple[Chunk, Iterator[ServerPosition | RowPackets]]]:
     endpoint = Endpoint.from_dict(json.loads(options["endpoint-secret"]))
     flavor = cast("Flavor", options["flavor"])
+    read: Iterator[tuple[Chunk, Iterator[ServerPosition | RowPackets]]]
     if "meeting" in options:
-        yield from read_together(endpoint, chunks, flavor, SnapshotBarrier(**json.loads(options["meeting"])), number)
-        return
-    for chunk in chunks:
-        yield chunk, read_chunk(endpoint, chunk, flavor)
+        meeting = SnapshotBarrier(**json.loads(options["meeting"]))
+        read = read_together(endpoint, chunks, flavor, meeting, number)
+    else:
+        read = ((chunk, read_chunk(endpoint, chunk, flavor)) for chunk in chunks)
+    for chunk, parts in read:
+        yield chunk, _of_server(parts, options.get("server-uuid"), endpoint)
+
+
+def _of_server(
+    parts: Iterator[ServerPosition | RowPackets], planned: str | None, endpoint: Endpoint
+) -> Iterator[ServerPosition | RowPackets]:
+    """The parts of a chunk, if they come from the server with the UUID `planned`; None: from any."""
+    for part in parts:
+        if isinstance(part, ServerPosition):
+            require_server(part.server_uuid, planned, endpoint)
+        yield part
 
 
 def _landing(parts: Iterator[ServerPosition | RowPackets], *, exact: bool) -> Iterator[Watermark | Packets]:
@@ -61,17 +74,11 @@ def _landing(parts: Iterator[ServerPosition | RowPackets], *, exact: bool) -> It
             yield part.data, part.end
 
 
-def read_rows(
-    chunks: Sequence[Chunk],
-    options: Mapping[str, str],
-    number: int = 0,  # noqa: ARG001 - readers of tables bypassing bronze do not meet
-) -> "Iterator[pa.RecordBatch]":
+def read_rows(chunks: Sequence[Chunk], options: Mapping[str, str], number: int = 0) -> "Iterator[pa.RecordBatch]":
     """The rows of chunks of one table, one after the other, in bounded memory. `options` are the data source's."""
-    endpoint = Endpoint.from_dict(json.loads(options["endpoint-secret"]))
-    flavor, epoch = cast("Flavor", options["flavor"]), int(options["epoch"])
+    epoch = int(options["epoch"])
     with decoding():
-        for chunk in chunks:
-            parts = read_chunk(endpoint, chunk, flavor)
+        for chunk, parts in _parts(chunks, options, number):
             packets = ((part.data, part.end) for part in parts if isinstance(part, RowPackets))
             for batch in direct_batches(chunk.schema, Position.of_chunk(epoch, chunk.number), packets):
                 reach(CrashPoint.SNAPSHOT_CHUNK_READ)

@@ -7,6 +7,7 @@ Options:
     endpoint-secret: the server (`Endpoint.to_dict`, JSON); Spark redacts options with such a name.
     chunks: a JSON list of `Chunk.to_json`; for `mysql_rows` all of one table.
     flavor, source-id, epoch: of the source, and of the snapshot.
+    server-uuid: of the server on which the snapshot was planned; optional. Chunks of another one are refused.
     landed-at: ISO 8601 with a zone.
     rows: `true`, or `false` for only the structures and watermarks.
     meeting: `SnapshotBarrier`, JSON: its readers read all chunks at one position; only for `mysql_chunks`.
@@ -107,13 +108,18 @@ def share_chunks(chunks: Sequence[Chunk], readers: int) -> list[ChunkGroup]:
 
 @dataclass(frozen=True, slots=True)
 class ChunkFrames:
-    """Frames that read chunks of the snapshot with the epoch `epoch` from one server."""
+    """Frames that read chunks of the snapshot with the epoch `epoch` from one server.
+
+    Attributes:
+        server_uuid: of that server; None: unknown, so that it is not checked.
+    """
 
     spark: SparkSession
     endpoint: Endpoint
     source_id: str
     flavor: Flavor
     epoch: int
+    server_uuid: str | None = None
 
     def bronze_rows(self, chunks: Sequence[Chunk], *, rows: bool = True) -> DataFrame:
         """In bronze's form; without `rows` only the structures and watermarks."""
@@ -129,6 +135,8 @@ class ChunkFrames:
 
     def _frame(self, kind: type[DataSource], chunks: Sequence[Chunk], **options: str) -> DataFrame:
         register(self.spark, kind)
+        if self.server_uuid is not None:
+            options["server-uuid"] = self.server_uuid
         reader = (
             self.spark.read.format(kind.name())
             .option("endpoint-secret", json.dumps(self.endpoint.to_dict()))

@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
+from pathlib import Path
 
 from pyspark.sql import DataFrame
 
@@ -22,10 +23,11 @@ from dmdelta.engine.ingest.queue import RangeQueue
 from dmdelta.engine.relay.supervisor import Relaying
 from dmdelta.engine.snapshot.chunk_source import ChunkFrames
 from dmdelta.engine.snapshot.consistent import land_consistent
-from dmdelta.engine.snapshot.plan import ChunkBatch, PlannedSnapshot, by_table, plan_batches, shares_of
+from dmdelta.engine.snapshot.plan import ChunkBatch, PlannedSnapshot, by_table, log_changed, plan_batches, shares_of
 from dmdelta.engine.snapshot.store import ChunkStore, record_missed
 from dmdelta.engine.task.task import Task
 from dmdelta.engine.telemetry.counters import RunCounters
+from dmdelta.errors import ServerChanged
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.lakehouse.history import OwnCommit, newest_own_commit
 from dmdelta.logging import get_logger
@@ -35,8 +37,10 @@ from dmdelta.model.schema import TableSchema
 from dmdelta.sharding import Coordination
 from dmdelta.silver.apply.direct_load import append_read, reached
 from dmdelta.silver.apply.request import ApplyRequest
+from dmdelta.source.connection import START_OVER
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.relay.relay_dir import locked, newest_begin
+from dmdelta.source.server import ServerPosition
 from dmdelta.source.snapshot.chunk import Chunk
 from dmdelta.source.snapshot.planner import plan_snapshot, snapshot_end
 
@@ -49,6 +53,7 @@ class FullLoad:
 
     Attributes:
         landed: the end of bronze: at the snapshot's begin, or after one of its chunks.
+        folder: of the relay.
     """
 
     task: Task
@@ -57,6 +62,7 @@ class FullLoad:
     store: ChunkStore
     snapshot: PlannedSnapshot
     landed: LandedRange
+    folder: Path
 
     @property
     def log_begin(self) -> LandedRange:
@@ -68,6 +74,7 @@ class FullLoad:
         """Land what is missing, then mark where the log resumes; None if the stop was requested before.
 
         Raises:
+            ServerChanged: the address leads to another server than the one on which the load was planned.
             SourceError: a chunk cannot be read. Fenced: another runner of this task is active.
         """
         landed = self.landed
@@ -167,11 +174,26 @@ class FullLoad:
 
     @property
     def _frames(self) -> ChunkFrames:
-        source = self.source
-        return ChunkFrames(self.task.spark, self.endpoint, source.source_id, source.flavor, self.snapshot.epoch)
+        source, snapshot = self.source, self.snapshot
+        return ChunkFrames(
+            self.task.spark, self.endpoint, source.source_id, source.flavor, snapshot.epoch, snapshot.server_uuid
+        )
+
+    def log_end(self) -> ServerPosition:
+        """The current end of the log for which the load was planned.
+
+        Raises:
+            ServerChanged: the address, or the relay, follows another log: positions of the plan mean nothing there.
+            SourceUnavailable, SourceError: the server does not answer.
+        """
+        end = snapshot_end(self.endpoint)
+        changed = log_changed(self.snapshot, end.server_uuid, newest_begin(self.folder))
+        if changed is not None:
+            raise ServerChanged(f"the full load of {self.source.source_id} cannot continue: {changed}", hint=START_OVER)
+        return end
 
     def _follow_log(self, landed: LandedRange) -> LandedRange:
-        end = snapshot_end(self.endpoint)
+        end = self.log_end()
         begin = self.snapshot.log_begin
         safe_until = Position(begin.epoch, end.binlog_file, end.offset)
         mark = start_epoch(
@@ -192,6 +214,7 @@ def open_full_load(
 
     Raises:
         Fenced: the task is running.
+        ServerChanged: a started load was planned on another server.
         SourceError, SourceUnavailable: the source's tables cannot be planned.
         LakehouseError: the plan of a started snapshot is missing.
     """
@@ -209,7 +232,9 @@ def open_full_load(
         commit = newest_own_commit(task.spark, source.bronze, landing_app(source.task, source.source_id))
         if commit is not None and commit.tag.begin != commit.tag.end:
             record_missed(store, snapshot, commit)
-    return FullLoad(task, source, endpoint, store, snapshot, landed)
+    load = FullLoad(task, source, endpoint, store, snapshot, landed, relaying.folder)
+    load.log_end()  # before the relay follows another server
+    return load
 
 
 def _begin(task: Task, source: SourceContext, endpoint: Endpoint, store: ChunkStore, relaying: Relaying) -> FullLoad:
@@ -217,8 +242,8 @@ def _begin(task: Task, source: SourceContext, endpoint: Endpoint, store: ChunkSt
     relayed = newest_begin(relaying.folder)
     epoch = 1 + max(store.newest_epoch(), relayed.epoch if relayed else 0)
     begin = Position(epoch + 1, plan.begin.binlog_file, plan.begin.offset)
-    snapshot = PlannedSnapshot(epoch, begin, plan.begin.gtid_set, plan.chunks)
+    snapshot = PlannedSnapshot(epoch, begin, plan.begin.gtid_set, plan.chunks, plan.server.uuid)
     store.plan(snapshot)
     landed = start_epoch(task.spark, source, None, snapshot.begin, gtid_set=snapshot.gtid_set)
     log.info("snapshot started", source=source.source_id, chunks=len(plan.chunks), log=str(begin))
-    return FullLoad(task, source, endpoint, store, snapshot, landed)
+    return FullLoad(task, source, endpoint, store, snapshot, landed, relaying.folder)

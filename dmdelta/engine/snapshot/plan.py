@@ -10,6 +10,7 @@ from dmdelta.bronze.progress import LandedRange
 from dmdelta.model.gtid import GtidSet
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
+from dmdelta.source.relay.relay_dir import EpochBegin
 from dmdelta.source.snapshot.chunk import Chunk
 
 _CHUNK_BITS = 32
@@ -30,12 +31,14 @@ class PlannedSnapshot:
         epoch: of the rows that it reads; below 0 if it is taken while the log is applied.
         log_begin: where the log is applied from: every change that a reader may miss is after it.
         gtid_set: all transactions before that, if the source has GTIDs.
+        server_uuid: of the server whose log has that position; None: unknown, in a plan of an earlier release.
     """
 
     epoch: int
     log_begin: Position
     gtid_set: GtidSet | None
     chunks: tuple[Chunk, ...]
+    server_uuid: str | None = None
 
     @property
     def begin(self) -> Position:
@@ -77,6 +80,23 @@ class ChunkBatch:
     landed: LandedRange
     kept: Sequence[Chunk]
     past: Sequence[Chunk]
+
+
+def log_changed(snapshot: PlannedSnapshot, server_uuid: str, relayed: EpochBegin | None) -> str | None:
+    """Why a server's log is not the one for which a full load was planned; None if it is, as far as known.
+
+    Args:
+        server_uuid: of the server that answers now.
+        relayed: how the relay's newest epoch began; None: it has begun none.
+    """
+    epoch = snapshot.log_begin.epoch
+    if relayed is not None and relayed.epoch > epoch:
+        return f"the log continues on the server {relayed.server_uuid} in epoch {relayed.epoch}"
+    of_epoch = relayed.server_uuid if relayed is not None and relayed.epoch == epoch else None
+    for planned in (snapshot.server_uuid, of_epoch):
+        if planned not in (None, server_uuid):
+            return f"it was planned on the server {planned}, the address leads to {server_uuid}"
+    return None
 
 
 def plan_batches(chunks: Sequence[Chunk], past: Collection[TableSchema] = ()) -> list[list[Chunk]]:

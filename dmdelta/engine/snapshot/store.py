@@ -46,6 +46,7 @@ SNAPSHOT = MetadataTable(
         "landed_version": T.LongType(),
         "request": T.StringType(),
         "updated_at": T.TimestampType(),
+        "server_uuid": T.StringType(),
     },
     keys=("id", "kind", "epoch", "chunk", "request"),
 )
@@ -217,12 +218,12 @@ class ChunkStore:
         return {(row["cp_schema"], row["cp_table"]): row["epoch"] for row in rows}
 
     def load(self, epoch: int, flavor: Flavor) -> PlannedSnapshot:
-        """The plan of an epoch.
+        """The plan of an epoch. The table has to be open.
 
         Raises:
             LakehouseError: there is none.
         """
-        columns = ("chunk", "chunk_info", "log_epoch", "binlog_name", "binlog_pos", "binlog_gtid")
+        columns = ("chunk", "chunk_info", "log_epoch", "binlog_name", "binlog_pos", "binlog_gtid", "server_uuid")
         rows = self._rows(Kind.PLANNED, one_of("epoch", epoch), columns=columns)
         rows.sort(key=lambda row: row["chunk"] or 0)
         if not rows:
@@ -238,6 +239,7 @@ class ChunkStore:
             Position(first["log_epoch"], first["binlog_name"], first["binlog_pos"]),
             None if gtids is None else parse_gtid_set(gtids, flavor),
             tuple(Chunk.from_json(row["chunk_info"]) for row in rows if row["chunk_info"] is not None),
+            first["server_uuid"],
         )
 
     def _rows(self, kind: Kind, *conditions: Condition, columns: Sequence[str]) -> list[MetadataRow]:
@@ -268,6 +270,7 @@ class ChunkStore:
             "binlog_pos": begin.offset,
             "binlog_gtid": None if snapshot.gtid_set is None else str(snapshot.gtid_set),
             "landed_version": commit.version if commit else None,
+            "server_uuid": snapshot.server_uuid,
         }
         rows = [{**common, **_fields(chunk)} for chunk in chunks] or [common]  # an empty plan has a begin, too
         self._table.append([*rows, *({**plain, **row} for row in extra)], self._tag(snapshot, kind, chunks))

@@ -12,7 +12,7 @@ from dmdelta.model.mysql_sql import quoted_name
 from dmdelta.model.schema import Column, TableSchema
 from dmdelta.source.connection import explained, open_connection, query
 from dmdelta.source.endpoint import Endpoint
-from dmdelta.source.server import ServerPosition, server_position
+from dmdelta.source.server import ServerPosition, require_server, server_identity, server_position
 from dmdelta.source.snapshot.barrier import SnapshotBarrier, meet
 from dmdelta.source.snapshot.binary_rows import row_packets
 from dmdelta.source.snapshot.structure import hold_structure
@@ -76,6 +76,7 @@ def read_chunk(endpoint: Endpoint, chunk: Chunk, flavor: Flavor) -> Iterator[Ser
 
     Raises:
         StructureChanged: the table has another structure than planned.
+        ServerChanged: the address leads to another server since the position was read.
         SourceUnavailable, SourceError: the server does not answer, or refuses the statement.
     """
     with ExitStack() as opened:
@@ -174,4 +175,5 @@ def _locked(
     reader = opened.enter_context(closing(_open(endpoint, flavor)))
     query(reader, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
     query(locker, "UNLOCK TABLES")
+    require_server(server_identity(reader).uuid, position.server_uuid, endpoint)
     return reader, position

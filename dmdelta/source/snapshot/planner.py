@@ -85,18 +85,18 @@ def _begin(connection: "Connection[Any]", endpoint: Endpoint, server: ServerIden
 
     A transaction is in the binlog before readers see it, so the end of the binlog would be too late.
     """
-    if server.flavor == "mariadb" and (visible := _visible_to_snapshots(connection)) is not None:
+    if server.flavor == "mariadb" and (visible := _visible_to_snapshots(connection, server)) is not None:
         return visible
     here = server_position(connection, server)
     if server.flavor == "mysql" and here.gtid_set is not None and gtid_mode(connection) == "ON":
         # @@gtid_executed holds what is committed in the engine.
         request = DumpRequest(endpoint, server, Replica.random(endpoint.server_id), after=here.gtid_set)
-        return ServerPosition(*locate_after(request), here.gtid_set)
+        return ServerPosition(server.uuid, *locate_after(request), here.gtid_set)
     time.sleep(SETTLE_SECONDS)
     return here
 
 
-def _visible_to_snapshots(connection: "Connection[Any]") -> ServerPosition | None:
+def _visible_to_snapshots(connection: "Connection[Any]", server: ServerIdentity) -> ServerPosition | None:
     """The position of a consistent snapshot, which MariaDB reports; None if this server does not."""
     query(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
     status = {name.lower(): value for name, value in query(connection, "SHOW STATUS LIKE 'binlog_snapshot_%'")}
@@ -105,7 +105,7 @@ def _visible_to_snapshots(connection: "Connection[Any]") -> ServerPosition | Non
     if not name or offset is None:
         return None
     gtids = query(connection, "SELECT BINLOG_GTID_POS(%s, %s)", (name, int(offset)))[0][0]
-    return ServerPosition(name, int(offset), parse_gtid_set(gtids or "", "mariadb"))
+    return ServerPosition(server.uuid, name, int(offset), parse_gtid_set(gtids or "", "mariadb"))
 
 
 def _warn_of_prepared(connection: "Connection[Any]") -> None:

@@ -8,11 +8,13 @@ from dmdelta.engine.snapshot.plan import (
     PAST_SPEED,
     PlannedSnapshot,
     by_table,
+    log_changed,
     plan_batches,
     shares_of,
 )
 from dmdelta.model.position import Position
 from dmdelta.model.schema import Column, TableSchema
+from dmdelta.source.relay.relay_dir import EpochBegin
 from dmdelta.source.snapshot.chunk import Chunk
 
 A, B, C = (TableSchema("d", name, (Column("id", "int"),), ("id",)) for name in "abc")
@@ -73,3 +75,30 @@ def test_a_commit_has_a_limited_number_of_chunks():
 
 def test_adjacent_chunks_of_a_table_are_read_together():
     assert numbers(by_table(chunks((A, 1), (A, 1), (B, 1), (A, 1)))) == [[1, 2], [3], [4]]
+
+
+def epoch(server, number):
+    return EpochBegin(server, number, "mysql", "b.000001", 4, None)
+
+
+@pytest.mark.parametrize(
+    ("planned", "answering", "relayed", "changed"),
+    [
+        ("a", "a", None, None),
+        ("a", "a", epoch("c", 1), None),
+        ("a", "a", epoch("a", 2), None),
+        ("a", "b", None, "planned on the server a, the address leads to b"),
+        ("a", "b", epoch("a", 2), "planned on the server a, the address leads to b"),
+        ("a", "a", epoch("b", 2), "planned on the server b, the address leads to a"),
+        ("a", "a", epoch("b", 3), "the log continues on the server b in epoch 3"),
+        ("a", "a", epoch("a", 3), "the log continues on the server a in epoch 3"),
+        (None, "a", None, None),
+        (None, "a", epoch("a", 2), None),
+        (None, "b", epoch("a", 2), "planned on the server a, the address leads to b"),
+    ],
+)
+def test_a_full_load_needs_the_log_for_which_it_was_planned(planned, answering, relayed, changed):
+    """Neither the server nor the relay's epoch may be another one; a plan of an earlier release has no server."""
+    snapshot = PlannedSnapshot(1, Position(2, "b.000001", 4), None, (), planned)
+    found = log_changed(snapshot, answering, relayed)
+    assert found is None if changed is None else changed in found
