@@ -5,11 +5,19 @@ from pathlib import Path
 import pytest
 
 from dmdelta.cli.main import execute
+from dmdelta.config import load_spec
+from dmdelta.engine.task.source import open_task_source
+from dmdelta.engine.validation.fix import fix_rows
+from dmdelta.errors import QualityError
 from dmdelta.failpoint import CrashPoint
 from dmdelta.lakehouse.layout import Lakehouse
+from dmdelta.quality.reconcile import plan_comparison
 from dmdelta.source.relay.relay_dir import newest_begin
+from dmdelta.source.snapshot.consistent_read import open_consistent
+from dmdelta.source.snapshot.planner import snapshot_end
 from tests.support.check import assert_silver_equals_source
 from tests.support.oracle import bronze_vs_binlog, bronze_vs_transactions
+from tests.support.relaying import endpoint_of
 from tests.support.replication import follow, promote
 from tests.support.servers import running
 from tests.support.task import Task
@@ -66,7 +74,7 @@ def test_a_full_load_does_not_continue_on_another_server(flavor: str, tmp_path: 
         follow(new, old)
         for table in ("a", "b", "keyless"):
             key = "" if table == "keyless" else " PRIMARY KEY"
-            old.execute(f"CREATE TABLE {table} (id INT{key})", f"INSERT INTO {table} VALUES (1), (2)", database=database)
+            old.execute(f"CREATE TABLE {table} (id INT{key})", f"INSERT INTO {table} VALUES (1)", database=database)
         task = Task(tmp_path, old, database, mode="all")
         task.arm(CrashPoint.SNAPSHOT_BETWEEN_BATCHES, "error:StageFailed")
         assert ended(task) == 1
@@ -77,11 +85,41 @@ def test_a_full_load_does_not_continue_on_another_server(flavor: str, tmp_path: 
         task.server = new
         assert ended(task) == 3
         assert "the full load of s1 cannot continue: it was planned on the server" in capsys.readouterr().err
-        begin = newest_begin(task.relay / task.source_id)
         task.server = old
         assert ended(task) == 0
-        assert newest_begin(task.relay / task.source_id) == begin
+        begin = newest_begin(task.relay / task.source_id)
+        assert begin is not None
+        assert (begin.epoch, begin.server_uuid) == (2, snapshot_end(endpoint_of(old)).server_uuid)
         assert_silver_equals_source(spark, task)
+
+
+def test_rows_of_a_server_that_the_task_does_not_follow_are_not_compared(tmp_path: Path, spark, capsys) -> None:
+    """Its positions are not in the task's log: `validate` says so, and `--fix` changes nothing."""
+    with running("mysql80") as old, running("mysql80", server_id="2", log_slave_updates="ON") as new:
+        database = old.fresh_database("switch")
+        follow(new, old)
+        old.execute("CREATE TABLE a (id INT PRIMARY KEY)", "INSERT INTO a VALUES (1), (2)", database=database)
+        task = Task(tmp_path, old, database, mode="all", tables=("a",))
+        task.catch_up()
+        promote(new, old)
+        capsys.readouterr()
+        task.server = new
+        with task.environment():
+            assert execute(["validate", str(task.write_spec()), "--wait", "0"]) == 6
+            assert "whose log the task does not follow" in capsys.readouterr().err
+            source = open_task_source(load_spec(task.spec), None)
+            versions = [row["version"] for row in silver_commits(spark, task)]
+            with open_consistent(endpoint_of(new), (database, "a"), "mysql", 1) as table:
+                comparison = plan_comparison(table.schema, ["id"], "mysql", table.rows)
+                for endpoint in (endpoint_of(new), endpoint_of(old)):
+                    with pytest.raises(QualityError, match=r"\.a is not repaired: .* leads to the server"):
+                        fix_rows(source, endpoint, comparison, table, ["1"])
+        assert [row["version"] for row in silver_commits(spark, task)] == versions
+
+
+def silver_commits(spark, task: Task):
+    silver = Lakehouse(root=str(task.root)).silver(task.database, "a")
+    return spark.sql(f"DESCRIBE HISTORY {silver}").collect()
 
 
 def ended(task: Task) -> int:

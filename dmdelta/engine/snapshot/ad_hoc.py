@@ -24,11 +24,11 @@ from dmdelta.engine.control.cancellation import StopRequest
 from dmdelta.engine.ingest.repeated import RepeatedStructures
 from dmdelta.engine.relay.supervisor import Relaying
 from dmdelta.engine.snapshot.chunk_source import ChunkFrames
-from dmdelta.engine.snapshot.plan import LAST_CHUNK, PlannedSnapshot, plan_batches, shares_of
+from dmdelta.engine.snapshot.plan import LAST_CHUNK, PlannedSnapshot, log_changed, plan_batches, shares_of
 from dmdelta.engine.snapshot.store import ChunkStore, record_missed
 from dmdelta.engine.task.task import Task
 from dmdelta.engine.telemetry.counters import RunCounters
-from dmdelta.errors import QualityError, SchemaError, SourceError, StructureChanged
+from dmdelta.errors import QualityError, SchemaError, ServerChanged, SourceError, StructureChanged
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.lakehouse.commits import CommitTag, append
 from dmdelta.lakehouse.history import OwnCommit, newest_own_commit
@@ -52,6 +52,7 @@ POLL_SECONDS = 10.0
 """How often a running task polls for requests."""
 NO_SUCH_TABLE = 1146
 """The server's error number."""
+SWITCHED = "source switched to another log"
 
 
 @dataclass(slots=True)
@@ -138,7 +139,8 @@ class AdHocSnapshots:
         if located is None:
             return None
         plan, begin = located
-        snapshot = PlannedSnapshot(self.store.next_ad_hoc_epoch(), begin, plan.begin.gtid_set, plan.chunks)
+        epoch = self.store.next_ad_hoc_epoch()
+        snapshot = PlannedSnapshot(epoch, begin, plan.begin.gtid_set, plan.chunks, plan.server.uuid)
         missing = names - snapshot.tables
         if missing:
             log.warning("requested tables do not exist", tables=sorted(".".join(name) for name in missing))
@@ -175,8 +177,8 @@ class AdHocSnapshots:
             return
         end = snapshot_end(self.endpoint)
         relayed = newest_begin(self.relaying.folder)
-        if relayed is None or relayed.epoch != snapshot.log_begin.epoch:
-            self._plan_again(snapshot, "source switched to another log")
+        if relayed is None or log_changed(snapshot, end.server_uuid, relayed) is not None:
+            self._plan_again(snapshot, SWITCHED)
             return
         safe_until = Position(snapshot.log_begin.epoch, end.binlog_file, end.offset)
         epochs = (snapshot.epoch, snapshot.log_begin.epoch)
@@ -196,12 +198,15 @@ class AdHocSnapshots:
         )
 
     def _land_all(self, snapshot: PlannedSnapshot, chunks: Sequence[Chunk], stop: StopRequest) -> bool:
-        """Land chunks; False if the stop was requested before the end, or a table has another name or structure."""
+        """Land chunks; False if the stop was requested before the end, or the plan fits the source no longer."""
         for batch in plan_batches(chunks):
             if stop.requested:
                 return False
             try:
                 self._land(snapshot, batch)
+            except ServerChanged:
+                self._plan_again(snapshot, SWITCHED)
+                return False
             except SourceError as error:
                 if error.context.get("code") != NO_SUCH_TABLE and not isinstance(error, StructureChanged):
                     raise
@@ -222,7 +227,9 @@ class AdHocSnapshots:
 
     def _land(self, snapshot: PlannedSnapshot, batch: Sequence[Chunk]) -> None:
         source = self.source
-        frames = ChunkFrames(self.spark, self.endpoint, source.source_id, source.flavor, snapshot.epoch)
+        frames = ChunkFrames(
+            self.spark, self.endpoint, source.source_id, source.flavor, snapshot.epoch, snapshot.server_uuid
+        )
         tag = self._tag(snapshot, batch[0].number, batch[-1].number)
         commit = append(self.spark, frames.bronze_rows(batch), source.bronze, tag)
         self.counters.loaded(shares_of(batch))

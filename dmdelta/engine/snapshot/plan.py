@@ -83,7 +83,7 @@ class ChunkBatch:
 
 
 def log_changed(snapshot: PlannedSnapshot, server_uuid: str, relayed: EpochBegin | None) -> str | None:
-    """Why a server's log is not the one for which a full load was planned; None if it is, as far as known.
+    """Why a server's log is not the one for which a snapshot was planned; None if it is, as far as known.
 
     Args:
         server_uuid: of the server that answers now.

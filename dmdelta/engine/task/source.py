@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import Row
@@ -12,7 +13,7 @@ from dmdelta.changelog.landed_structures import landed_structures
 from dmdelta.changelog.ranges import of_source
 from dmdelta.checkpoint import load_points
 from dmdelta.config import SourceConfig, TaskSpec
-from dmdelta.engine.task.mapping import flavor_of_source
+from dmdelta.engine.task.mapping import flavor_of_source, relay_task
 from dmdelta.engine.task.overrides import read_operators
 from dmdelta.engine.task.task import Task, named_source, open_task
 from dmdelta.errors import ConfigError
@@ -37,6 +38,11 @@ class TaskSource:
     config: SourceConfig
     landing: SourceContext
     context: SilverContext
+
+    @property
+    def relay_folder(self) -> Path:
+        """The folder of the source's relay. It may be on another machine."""
+        return relay_task(self.task.spec, self.config, until_caught_up=True).folder
 
     def tables_like(self, pattern: str, known: Sequence[TableName] | None = None) -> list[TableName]:
         """The known tables that match a pattern (`*`, `?`), by their own name or by that of their merged table.

@@ -149,15 +149,7 @@ class SourceTables:
             alone = self._one_sided(name, self.endpoint).source_alone(compared)
             if alone is not None:
                 return alone
-        return TableValidation(
-            task=source.task,
-            context=source.context,
-            landing=source.landing,
-            endpoint=self.endpoint,
-            name=name,
-            compared=compared,
-            request=self.request,
-        ).run()
+        return TableValidation(source, self.endpoint, name, compared, self.request).run()
 
     def _against_sink(self, name: TableName, endpoint: Endpoint) -> Validated | None:
         source, sink = self.source, self.source.task.spec.sink

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from dmdelta.bronze.retention import expired_to
-from dmdelta.changelog.context import SourceContext
 from dmdelta.changelog.ranges import of_source, of_table
 from dmdelta.engine.replay.table import TableReplay
+from dmdelta.engine.task.source import TaskSource
 from dmdelta.engine.task.task import Task
 from dmdelta.engine.validation.fix import fix_rows
 from dmdelta.engine.validation.landed_position import POLL_SECONDS, await_landed
@@ -72,13 +72,19 @@ class TableValidation:
         compared: the rows that are compared.
     """
 
-    task: Task
-    context: SilverContext
-    landing: SourceContext
+    source: TaskSource
     endpoint: Endpoint
     name: TableName
     compared: ComparableRows
     request: ValidateRequest
+
+    @property
+    def task(self) -> Task:
+        return self.source.task
+
+    @property
+    def context(self) -> SilverContext:
+        return self.source.context
 
     @property
     def replay(self) -> TableReplay:
@@ -95,7 +101,7 @@ class TableValidation:
         for _ in range(TRIES):
             at = table_version(self.task.spark, target)  # read before the source, so that silver is never ahead of it
             with open_consistent(self.endpoint, self.name, self.context.flavor, self.request.threads) as table:
-                position = await_landed(self.task.spark, self.landing, table.position, self.request.wait)
+                position = await_landed(self.source, table.position, self.request.wait)
                 rows = self.replay.rows_as_of(at, position)
                 if rows is not None:
                     return self._compare(table, position, own_rows(target, table.schema, rows))
@@ -181,7 +187,7 @@ class TableValidation:
         if not self.compared.outdated:
             return False
         spark, bronze = self.task.spark, self.task.lakehouse.bronze
-        if keyless or self.compared.deletes or expired_to(spark, self.landing) is not None:
+        if keyless or self.compared.deletes or expired_to(spark, self.source.landing) is not None:
             return True
         rows = f"{of_source(self.context.source_id)} AND {of_table(*self.name)} AND op = 'update'"
         with wrapped(bronze, "reading"):
@@ -195,7 +201,7 @@ class TableValidation:
             return False, None
         keys = [difference.key for difference in differences]
         try:
-            fix_rows(self.task, self.context, self.endpoint, comparison, table.schema, keys)
+            fix_rows(self.source, self.endpoint, comparison, table, keys)
         except (ConfigError, QualityError) as error:
             return False, f"{error.message}: {error.hint}"
         return True, None

@@ -7,11 +7,13 @@ contain are applied in safe mode; the commit is one of the table's own, and its 
 from collections.abc import Sequence
 from dataclasses import replace
 
+from dmdelta.bronze.progress import newest_landed
 from dmdelta.changelog.row_keys import without_keys
 from dmdelta.engine.control.exclusive import exclusive_access
 from dmdelta.engine.snapshot.chunk_source import ChunkFrames
-from dmdelta.engine.task.task import Task
-from dmdelta.errors import ConfigError, QualityError
+from dmdelta.engine.task.source import TaskSource
+from dmdelta.engine.validation.landed_position import plan_position
+from dmdelta.errors import ConfigError, QualityError, ServerChanged
 from dmdelta.lakehouse.history import CommitTag
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.position import Position
@@ -19,11 +21,13 @@ from dmdelta.model.schema import TableSchema
 from dmdelta.model.spark_sql import literal, quote
 from dmdelta.quality.reconcile import Comparison
 from dmdelta.silver.apply.direct_load import read_rows_of
-from dmdelta.silver.apply.silver_context import SilverContext
 from dmdelta.silver.history.repair import FOUND, GONE, repair_rows, table_version
 from dmdelta.silver.table.shard_rows import as_held, seen_whole, shard_rows
 from dmdelta.source.endpoint import Endpoint
+from dmdelta.source.relay.relay_dir import newest_begin
+from dmdelta.source.server import require_server
 from dmdelta.source.snapshot.chunk import Chunk
+from dmdelta.source.snapshot.consistent_read import ConsistentTable
 from dmdelta.source.snapshot.planner import snapshot_end
 
 MAX_KEYS = 10_000
@@ -33,12 +37,7 @@ FIXED_EPOCH = -(1 << 31)
 
 
 def fix_rows(
-    task: Task,
-    context: SilverContext,
-    endpoint: Endpoint,
-    comparison: Comparison,
-    schema: TableSchema,
-    keys: Sequence[str],
+    source: TaskSource, endpoint: Endpoint, comparison: Comparison, table: ConsistentTable, keys: Sequence[str]
 ) -> None:
     """Replace silver's rows of some keys by the source's, while the task is paused.
 
@@ -46,10 +45,12 @@ def fix_rows(
         keys: canonical texts.
 
     Raises:
-        ConfigError: the table has no key. QualityError: there are more than `MAX_KEYS` keys.
+        ConfigError: the table has no key.
+        QualityError: there are more than `MAX_KEYS` keys, or the task follows another server.
         DmdeltaError: the source cannot be read, or silver cannot be written.
     """
-    spark, target = task.spark, context.table(schema.name)
+    task, schema = source.task, table.schema
+    spark, target = task.spark, source.context.table(schema.name)
     if not schema.primary_key:
         raise ConfigError(
             f"{schema} has no key: single rows cannot be repaired",
@@ -62,14 +63,12 @@ def fix_rows(
         )
     staging = task.lakehouse.metadata(f"{task.spec.name}_fix")
     with exclusive_access(task.spec):
-        frames = ChunkFrames(spark, endpoint, context.source_id, context.flavor, FIXED_EPOCH)
-        read = read_rows_of(frames.table_rows([_chunk(comparison, schema, keys)]), schema, target)
-        # Staged, so that Spark reads the source only once: a second read may return other rows.
-        with wrapped(staging, "writing"):
-            read.write.format("delta").mode("overwrite").option("overwriteSchema", "true").saveAsTable(staging)
-        end = snapshot_end(endpoint)
-        at = table_version(spark, target).commit.tag
-        until = Position(at.end.epoch, end.binlog_file, end.offset)
+        chunk = _chunk(comparison, schema, keys)
+        try:
+            until = _stage(source, endpoint, chunk, table.position.server_uuid, staging)
+        except ServerChanged as error:
+            hint = "run the command again when the address and the task lead to one server"
+            raise QualityError(f"{schema} is not repaired: {error.message}", hint=hint) from error
         live = spark.table(target.place)
         columns, seen = list(map(quote, live.columns)), seen_whole(target, schema, live)
         fixed = as_held(spark.table(staging), live).selectExpr(*columns, f"false AS {GONE}", f"false AS {FOUND}")
@@ -81,6 +80,31 @@ def fix_rows(
             return plan_tag(table_version(spark, target).commit.tag, task.run, until)
 
         repair_rows(spark, target.place, rows, seen, next_tag)
+
+
+def _stage(source: TaskSource, endpoint: Endpoint, chunk: Chunk, server_uuid: str, staging: str) -> Position:
+    """Write the rows of a chunk to a table; returns the end of the source's log after they were read.
+
+    Args:
+        server_uuid: of the server that has the rows.
+
+    Raises:
+        ServerChanged: the address leads to another server, or the task follows another one.
+        DmdeltaError: the source cannot be read, or the table cannot be written.
+    """
+    spark, context = source.task.spark, source.context
+    frames = ChunkFrames(spark, endpoint, context.source_id, context.flavor, FIXED_EPOCH, server_uuid)
+    read = read_rows_of(frames.table_rows([chunk]), chunk.schema, context.table(chunk.schema.name))
+    # Staged, so that Spark reads the source only once: a second read may return other rows.
+    with wrapped(staging, "writing"):
+        read.write.format("delta").mode("overwrite").option("overwriteSchema", "true").saveAsTable(staging)
+    end = snapshot_end(endpoint)
+    require_server(end.server_uuid, server_uuid, endpoint)
+    landed = newest_landed(spark, source.landing)
+    until = plan_position(end, landed.end, newest_begin(source.relay_folder)) if landed is not None else None
+    if until is None:
+        raise ServerChanged(f"{endpoint} leads to the server {end.server_uuid}, whose log the task does not follow")
+    return until
 
 
 def plan_tag(newest: CommitTag, run: str, until: Position) -> CommitTag:

@@ -48,7 +48,7 @@ class OneSided:
             return self._line(Outcome.EXCLUDED, "dropped in the source; a filter of the spec ignores DROP TABLE")
         with closing(open_connection(self.endpoint)) as connection:
             at = server_position(connection)
-        position = await_landed(spark, self.source.landing, at, self.request.wait)
+        position = await_landed(self.source, at, self.request.wait)
         for _ in range(TRIES):
             if silver_condition(spark, target) is Condition.DROPPED:
                 return self._line(Outcome.EXCLUDED, "dropped in the source; silver's table is marked as dropped")
@@ -86,7 +86,7 @@ class OneSided:
         """
         task, context = self.source.task, self.source.context
         with open_consistent(self.endpoint, self.name, context.flavor, 1) as table:
-            position = await_landed(task.spark, self.source.landing, table.position, self.request.wait)
+            position = await_landed(self.source, table.position, self.request.wait)
             left_out = f"NOT ({compared.source_condition})" if compared.expressions else ""
             ((count,),) = table.ask([(count_query(table.name, left_out), ())])[0]
         for _ in range(TRIES):

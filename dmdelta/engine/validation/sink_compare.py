@@ -91,9 +91,9 @@ class SinkValidation:
     @contextmanager
     def _both(self) -> Iterator[tuple[ConsistentTable, TargetSnapshot, Position]]:
         """Both tables; the target's is at or after the source's position."""
-        source, spark = self.source, self.source.task.spark
-        with open_consistent(self.endpoint, self.table.name, source.context.flavor, self.request.threads) as table:
-            position = await_landed(spark, source.landing, table.position, self.request.wait)
+        flavor, threads = self.source.context.flavor, self.request.threads
+        with open_consistent(self.endpoint, self.table.name, flavor, threads) as table:
+            position = await_landed(self.source, table.position, self.request.wait)
             self._await_executed(position)
             with open_target_snapshot(self.server) as target:
                 yield table, target, position
@@ -199,7 +199,7 @@ class SinkValidation:
         source = self.source
         with closing(open_connection(self.endpoint)) as connection:
             at = server_position(connection)
-        position = await_landed(source.task.spark, source.landing, at, self.request.wait)
+        position = await_landed(source, at, self.request.wait)
         self._await_executed(position)
         with open_target_snapshot(self.server) as target:
             name = target.find(self.table.target)

@@ -7,14 +7,14 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dmdelta.errors import SourceError
+from dmdelta.errors import SourceError, SourceUnavailable
 from dmdelta.model.gtid import Flavor
 from dmdelta.model.mysql_sql import quoted_name
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.source.catalog import read_schemas
 from dmdelta.source.connection import explained, open_connection, query
 from dmdelta.source.endpoint import Endpoint
-from dmdelta.source.server import ServerPosition, server_position
+from dmdelta.source.server import ServerPosition, server_identity, server_position
 from dmdelta.source.snapshot.key_ranges import key_ranges
 from dmdelta.source.snapshot.planner import without_snapshots
 
@@ -76,16 +76,11 @@ def open_consistent(endpoint: Endpoint, name: TableName, flavor: Flavor, readers
 
     Raises:
         SourceError: the table does not exist, or the account may not lock it (this requires LOCK TABLES).
-        SourceUnavailable: the server does not answer, or writers do not release the table in time.
+        SourceUnavailable: the server does not answer, or writers do not release the table in time; or the address leads
+            to more than one server.
     """
     with ExitStack() as opened:
-
-        def session() -> "Connection[Any]":
-            connection = opened.enter_context(closing(open_connection(endpoint)))
-            query(connection, f"SET SESSION sql_mode = '', {_LIMIT[flavor]} = 0")
-            return connection
-
-        locker = session()
+        locker = opened.enter_context(closing(_session(endpoint, flavor)))
         query(locker, f"SET SESSION lock_wait_timeout = {LOCK_SECONDS}")
         status = query(locker, _SIZE, name)
         schemas = read_schemas(locker, lambda schema, table: (schema, table) == name)
@@ -93,7 +88,8 @@ def open_consistent(endpoint: Endpoint, name: TableName, flavor: Flavor, readers
             raise SourceError(f"{endpoint} has no table {'.'.join(name)}", hint="it was dropped, or renamed")
         rows, engine = status[0]
         alone = without_snapshots(str(engine or ""))
-        waiting = [] if alone else [session() for _ in range(readers)]
+        number = 0 if alone else readers
+        waiting = [opened.enter_context(closing(_session(endpoint, flavor))) for _ in range(number)]
         with explained(
             f"{'.'.join(name)} must be locked briefly while its log position is read",
             hint="GRANT LOCK TABLES ON the schema to the account",
@@ -106,5 +102,13 @@ def open_consistent(endpoint: Endpoint, name: TableName, flavor: Flavor, readers
         if not alone:
             query(locker, "UNLOCK TABLES")
         connections = waiting or [locker]
+        if any(server_identity(connection).uuid != position.server_uuid for connection in connections):
+            raise SourceUnavailable(f"{endpoint} leads to more than one server", hint="run again")
         parts = key_ranges(connections[0], schemas[0], int(rows or 0))
         yield ConsistentTable(schemas[0], position, int(rows or 0), parts, connections)
+
+
+def _session(endpoint: Endpoint, flavor: Flavor) -> "Connection[Any]":
+    connection = open_connection(endpoint)
+    query(connection, f"SET SESSION sql_mode = '', {_LIMIT[flavor]} = 0")
+    return connection

@@ -97,7 +97,7 @@ def epoch(server, number):
         (None, "b", epoch("a", 2), "planned on the server a, the address leads to b"),
     ],
 )
-def test_a_full_load_needs_the_log_for_which_it_was_planned(planned, answering, relayed, changed):
+def test_a_snapshot_needs_the_log_for_which_it_was_planned(planned, answering, relayed, changed):
     """Neither the server nor the relay's epoch may be another one; a plan of an earlier release has no server."""
     snapshot = PlannedSnapshot(1, Position(2, "b.000001", 4), None, (), planned)
     found = log_changed(snapshot, answering, relayed)
