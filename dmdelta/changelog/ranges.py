@@ -11,16 +11,20 @@ IS_CHANGE = "op IN ('read', 'insert', 'update', 'delete')"
 
 @dataclass(frozen=True, slots=True)
 class XaGroup:
-    """The rows of one prepared XA transaction that was committed: later than `after`, not later than `until`.
+    """The rows of one prepared XA transaction that was committed: of one epoch, after < seq ≤ until.
 
     Attributes:
-        after: (epoch, seq) of the row that ended the previous transaction with the same xid, None if there was none.
-        until: (epoch, seq) of the commit.
+        at: (epoch, seq) of the commit, where the rows take effect.
+        epoch: of the rows; at most that of the commit.
+        after: where the previous transaction with the same xid ended; None: the epoch has none.
+        until: where the commit is in the rows' epoch; None: the epoch ends before it.
     """
 
     xid: str
-    after: tuple[int, int] | None
-    until: tuple[int, int]
+    at: tuple[int, int]
+    epoch: int
+    after: int | None
+    until: int | None
 
 
 def within(begin: Position, end: Position) -> str:
@@ -53,11 +57,9 @@ def of_table(schema: str, table: str) -> str:
 
 def in_group(group: XaGroup) -> str:
     """The rows that were prepared in an XA transaction."""
-    epoch, seq = group.until
-    parts = [f"xid = {literal(group.xid)}", f"(epoch < {epoch} OR (epoch = {epoch} AND seq <= {seq}))"]
-    if group.after is not None:
-        epoch, seq = group.after
-        parts.append(f"(epoch > {epoch} OR (epoch = {epoch} AND seq > {seq}))")
+    parts = [f"xid = {literal(group.xid)}", f"epoch = {group.epoch}"]
+    parts += [f"seq > {group.after}"] if group.after is not None else []
+    parts += [f"seq <= {group.until}"] if group.until is not None else []
     return "(" + " AND ".join(parts) + ")"
 
 

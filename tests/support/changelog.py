@@ -32,7 +32,9 @@ class Changelog:
         self.spark = spark
         self.lakehouse = lakehouse
         self.run = run
+        self.epoch = 1
         self.offset = 1000
+        self.gtid = None
         self.batch = 0
         self.rows = []
         self.results = {}
@@ -45,7 +47,11 @@ class Changelog:
     @property
     def position(self):
         """The position of the next event."""
-        return Position(1, "binlog.000001", self.offset)
+        return Position(self.epoch, "binlog.000001", self.offset)
+
+    def restart(self, at):
+        """The log is read again from a position on, in a new epoch."""
+        self.epoch, self.offset = self.epoch + 1, at.offset
 
     def tell(self, schema):
         self.keys[schema.schema, schema.table] = schema.primary_key
@@ -77,8 +83,8 @@ class Changelog:
         texts = [None if side is None else json.dumps(side) for side in (before, after)]
         keys = [key for key in self.keys.get(name, ("id",)) if op is Op.UPDATE and key in before]
         moved = any(before[key] != after.get(key, before[key]) for key in keys)
-        position = (1, self.position.seq, row, "binlog.000001", self.offset)
-        rest = (None, at, *name, op.value, xid, image, moved, ddl, None, *texts, at, self.landed_on)
+        position = (self.epoch, self.position.seq, row, "binlog.000001", self.offset)
+        rest = (self.gtid, at, *name, op.value, xid, image, moved, ddl, None, *texts, at, self.landed_on)
         self.rows.append((SOURCE, *position, *rest))
 
     def land(self):

@@ -43,7 +43,7 @@ class LogView:
         if events is None or events.last < begin:
             return TableEvents(*name, {}, begin, begin)
         structure = tuple(event for event in events.structure if event.position >= begin)
-        groups = tuple(group for group in events.groups if group.until >= begin.key)
+        groups = tuple(group for group in events.groups if group.at >= begin.key)
         return replace(events, structure=structure, groups=groups, first=max(events.first, begin))
 
     def structures_before(self, name: TableName, begin: Position) -> tuple[StructureEvent, ...]:

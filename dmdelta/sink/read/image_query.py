@@ -100,5 +100,5 @@ def _present(image: str) -> str:
 def _effective(groups: tuple[XaGroup, ...]) -> str:
     if not groups:
         return "seq"
-    cases = " ".join(f"WHEN {in_group(group)} THEN {group.until[1]}L" for group in groups)
+    cases = " ".join(f"WHEN {in_group(group)} THEN {group.at[1]}L" for group in groups)
     return f"CASE WHEN xid IS NULL THEN seq {cases} ELSE seq END"

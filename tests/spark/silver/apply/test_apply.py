@@ -169,6 +169,43 @@ def test_prepared_transactions(changelog, spark, lakehouse):
     assert changelog.silver() == [(1, "plain"), (2, "prepared"), (4, "prepared again")]
 
 
+@pytest.mark.parametrize(
+    ("again", "landed"),
+    [
+        pytest.param(True, False, id="restart before XA PREPARE"),
+        pytest.param(False, True, id="restart after XA PREPARE"),
+        pytest.param(True, True, id="restart before XA PREPARE, whose commit had landed", marks=pytest.mark.long),
+        pytest.param(False, False, id="XA PREPARE at the end of an epoch", marks=pytest.mark.long),
+    ],
+)
+def test_rows_prepared_in_several_epochs(changelog, again, landed):
+    """An XA transaction reaches silver once, whether earlier epochs have the same rows, the same commit, or both."""
+    name = KEYLESS
+    one, two, three = ({"a": number, "b": "x"} for number in (1, 2, 3))
+    begin = changelog.position
+    changelog.tell(LOG)
+    changelog.insert(one, name)
+    prepare = changelog.position
+    changelog.insert(two, name, xid="x")
+    commit = changelog.position
+    changelog.apply(begin, name=name)
+    if landed:
+        changelog.xa_end(Op.XA_COMMIT, "x")
+        changelog.land()
+    changelog.restart(prepare if again else commit)
+    begin = changelog.position
+    if again:
+        changelog.insert(two, name, xid="x")
+    changelog.xa_end(Op.XA_COMMIT, "x")
+    changelog.apply(begin, name=name)
+    assert changelog.silver(name) == [(1, "x"), (2, "x")]
+    begin = changelog.position
+    changelog.insert(three, name, xid="x")
+    changelog.xa_end(Op.XA_COMMIT, "x")
+    changelog.apply(begin, name=name)
+    assert changelog.silver(name) == [(1, "x"), (2, "x"), (3, "x")]
+
+
 def test_partial_images(changelog):
     """MINIMAL and NOBLOB images change only the columns they contain; a row under a new key keeps the others."""
     name = ("d", "part")

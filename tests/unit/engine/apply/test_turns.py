@@ -103,7 +103,7 @@ def test_unknown_events_stay_unknown():
 
 def test_joined_events():
     ddl = [StructureEvent(at(offset), 0, Op.DDL, f"ALTER {offset}") for offset in (10, 110)]
-    one, other = XaGroup("a", None, (1, 5)), XaGroup("b", (1, 5), (1, 9))
+    one, other = XaGroup("a", (1, 5), 1, None, 5), XaGroup("b", (1, 9), 1, 5, 9)
     first = events(
         10, rows={Op.INSERT: 2, Op.READ: 1}, structure=(ddl[0],), partial=1, moves=1, groups=(one,), read=True
     )
