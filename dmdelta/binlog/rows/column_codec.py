@@ -51,6 +51,7 @@ class ColumnCodec:
         utf8: for text whose ASCII bytes can be copied: converts other bytes to UTF-8.
         blob: a plain binary, copied as a whole.
         is_json: SQL NULL is the field's absence, as opposed to JSON null; adds its own keys.
+        compressed: a value can be many times as long as its raw bytes.
     """
 
     size: int
@@ -60,6 +61,7 @@ class ColumnCodec:
     utf8: Convert | None = None
     blob: bool = False
     is_json: bool = False
+    compressed: bool = False
 
 
 PACKED: dict[tuple[WireType, bool], Packed] = {
@@ -207,7 +209,7 @@ def _prefixed(wire: WireColumn, column: Column, keys: KeyDictionary, table: str)
         plain = _prefixed(replace(wire, type=plain_type), column, keys, table)
         prefix = plain.prefix if wire.type == WireType.BLOB_COMPRESSED else 1 if wire.length + extra < 256 else 2
         convert = plain.convert
-        return ColumnCodec(0, prefix, lambda raw: convert(decompress_value(raw)))
+        return ColumnCodec(0, prefix, lambda raw: convert(decompress_value(raw)), compressed=True)
     is_blob = wire.type in (WireType.BLOB, WireType.TINY_BLOB, WireType.MEDIUM_BLOB, WireType.LONG_BLOB)
     prefix = wire.length if is_blob else 1 if wire.length < 256 else 2
     if column.type == "binary":

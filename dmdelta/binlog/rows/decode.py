@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from struct import error as StructError  # noqa: N812 - a class
 from typing import BinaryIO, NoReturn
 
+from dmdelta.binlog.events.compression import decompress
 from dmdelta.binlog.events.framing import RawEvent, SegmentReader
 from dmdelta.binlog.events.gtid import parse_gtid
 from dmdelta.binlog.events.header import (
@@ -28,7 +29,7 @@ from dmdelta.binlog.events.statement import Statement, StatementKind, classify
 from dmdelta.binlog.events.xa import parse_xa_prepare
 from dmdelta.binlog.rows.batch import ChangeBatch, Shared
 from dmdelta.binlog.rows.decode_options import DecodeOptions
-from dmdelta.binlog.rows.image import LARGE, check_sizes, misaligned
+from dmdelta.binlog.rows.image import check_sizes, misaligned
 from dmdelta.binlog.rows.mapped_tables import ID_END, MappedTables
 from dmdelta.binlog.rows.rows import RowsLayout, TableState, add_rows
 from dmdelta.errors import CorruptBinlog, DmdeltaError, UnsupportedEvent
@@ -141,18 +142,21 @@ class _Decoder:
                     except IndexError as damage:
                         raise misaligned(state.codec) from damage
                     alike, alike_kind = event[HEADER_SIZE:begin], kind
-                batch, row = self._batch, self._row
+                plain = event[:begin] + decompress(event[begin:]) if layout.compressed else event
+                batch, row, size = self._batch, self._row, len(plain)
                 try:
-                    count = add_rows(event, begin, layout, batch)
+                    count = add_rows(plain, begin, layout, batch)
                 except (StructError, IndexError) as damage:
                     raise misaligned(layout.table) from damage
-                if len(event) > LARGE:
-                    check_sizes(layout.table.schema, batch.before[-count:] + batch.after[-count:])
+                if size > layout.checked_above:
+                    first = len(batch.after) - count
+                    images = batch.before[first:] + batch.after[first:]
+                    size = max(size, check_sizes(layout.table.schema, images))
                 if layout is not self._sharing:
                     self._share(layout, timestamp)
                 batch.runs.append((count, base + offset, row, self._number))
                 self._row, self._rows_seen = row + count, True
-                batch.size += len(event)
+                batch.size += size
                 if batch.size >= limit or len(batch.after) >= most:
                     yield self._hand_out()
             elif kind == _TABLE_MAP:

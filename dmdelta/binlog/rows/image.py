@@ -206,16 +206,21 @@ def misaligned(table: TableCodec) -> CorruptBinlog:
     )
 
 
-def check_sizes(schema: TableSchema, images: Iterable[bytes]) -> None:
+def check_sizes(schema: TableSchema, images: Iterable[bytes]) -> int:
     """Check images against VARIANT's limit: beyond it they would fail in or after bronze, with a less specific error.
+
+    Returns:
+        The bytes of all images.
 
     Raises:
         UnsupportedEvent: an image exceeds the limit.
     """
-    largest = max(map(len, images), default=0)
+    sizes = list(map(len, images))
+    largest = max(sizes, default=0)
     if largest > variant.SIZE_LIMIT:
         raise UnsupportedEvent(
             f"a row of {schema} has {largest} bytes, more than a VARIANT's limit of {variant.SIZE_LIMIT}",
             hint="exclude the table with block-allow-list (if it is being loaded, with --remove-meta), or keep "
             "such values outside the database",
         )
+    return sum(sizes)

@@ -7,10 +7,9 @@ Format: mysql/binlog/event/rows_event.h (`Rows_event`, versions 1 and 2, `PARTIA
 from dataclasses import dataclass
 from typing import Any
 
-from dmdelta.binlog.events.compression import decompress
 from dmdelta.binlog.events.header import HEADER_SIZE, EventType
 from dmdelta.binlog.rows.batch import ChangeBatch
-from dmdelta.binlog.rows.image import ImageDecoder, TableCodec, assemble, convert, misaligned
+from dmdelta.binlog.rows.image import LARGE, ImageDecoder, TableCodec, assemble, convert, misaligned
 from dmdelta.binlog.rows.partial_update import partial_after
 from dmdelta.binlog.rows.table_map import TABLE_ID_SIZE
 from dmdelta.binlog.wire import bitmap_size, packed_int, set_bits
@@ -60,6 +59,7 @@ class RowsLayout:
         image: column names of the after image, None if it has every column.
         plain: every image of the event has the same columns, and is stored as is.
         compressed: MariaDB: the images are compressed.
+        checked_above: bytes of an event above which its images may exceed the limit of their size.
     """
 
     kind: int
@@ -70,6 +70,7 @@ class RowsLayout:
     image: tuple[str, ...] | None
     plain: bool
     compressed: bool
+    checked_above: int
 
     @property
     def table(self) -> TableCodec:
@@ -101,6 +102,8 @@ class TableState:
         }
         keyed = any(column.is_json for column in codec.codecs)
         self.fixed_metadata = None if keyed else codec.keys.metadata
+        # Compressed values can be a thousand times as long as in the event.
+        self._checked_above = 0 if any(column.compressed for column in codec.codecs) else LARGE
 
     def take_metadata(self) -> bytes:
         """The VARIANT dictionary of the images since the last call."""
@@ -159,6 +162,7 @@ class TableState:
             image=image,
             plain=plain,
             compressed=kind in _COMPRESSED,
+            checked_above=self._checked_above,
         )
         self.layouts[kind][key] = layout
         return layout
@@ -184,15 +188,13 @@ class TableState:
 
 
 def add_rows(event: bytes, at: int, layout: RowsLayout, batch: ChangeBatch) -> int:
-    """Decode the images of a rows event (without checksum), which start at `at`, into `batch`; returns the number of
-    rows.
+    """Decode the images of a rows event (without checksum, decompressed), which start at `at`, into `batch`; returns
+    the number of rows.
 
     Raises:
         CorruptBinlog: the images do not fill the event.
         UnsupportedEvent: a value or a partial update that cannot be converted without loss.
     """
-    if layout.compressed:
-        event = event[:at] + decompress(event[at:])
     before, after, op, decoder = batch.before, batch.after, layout.op, layout.first
     start = len(before)
     keys: list[Any] = []

@@ -1,18 +1,22 @@
 """Row images one by one: their form in the log and in result sets, and the limit of their size."""
 
+import io
 import struct
+import zlib
+from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
 
 from dmdelta.binlog.events.header import EventType
-from dmdelta.binlog.rows import decode
+from dmdelta.binlog.rows import rows
+from dmdelta.binlog.rows.decode import decode_segment
 from dmdelta.binlog.rows.image import LOGGED, MOST_PATTERNS, ImageDecoder, RowForm, assemble, check_sizes, table_codec
 from dmdelta.binlog.values import variant
 from dmdelta.binlog.values.column_types import WireColumn, WireType
 from dmdelta.errors import CorruptBinlog, UnsupportedEvent
 from dmdelta.model.schema import Column, TableSchema
-from tests.support.changes import Log, names_field, rows_body
+from tests.support.changes import EVERYTHING, Log, names_field, rows_body, rows_of
 from tests.support.variant_reader import read_variant
 
 COLUMNS = (Column("b", "int"), Column("a", "varchar", length=80, charset="utf8mb4"), Column("c", "json"))
@@ -110,7 +114,7 @@ def texts(*sizes: int, kind: int = EventType.WRITE_ROWS) -> tuple[int, bytes]:
 def decoded(*events: tuple[int, bytes]) -> int:
     """The number of rows of a table with one long text."""
     log = Log().transaction([(252, b"\x02")], names_field(("v",)), *events)
-    with patch.object(decode, "LARGE", LARGE), patch.object(variant, "SIZE_LIMIT", 200):
+    with patch.object(rows, "LARGE", LARGE), patch.object(variant, "SIZE_LIMIT", 200):
         return len([change for change in log.changes() if change.seq and change.row >= 0])
 
 
@@ -130,3 +134,49 @@ def test_events_that_are_not_large_are_not_examined() -> None:
     assert decoded(texts(LARGE - header)) == 1
     with pytest.raises(UnsupportedEvent, match="limit"):
         decoded(texts(LARGE - header + 1))
+
+
+def compressed(data: bytes) -> bytes:
+    """As MariaDB compresses the images of an event, and a value."""
+    return b"\x82" + struct.pack(">H", len(data)) + zlib.compress(data)
+
+
+def compressed_event(*sizes: int) -> tuple[int, bytes]:
+    body = rows_body(b"", 1)
+    return EventType.MARIADB_WRITE_ROWS_COMPRESSED, body + compressed(texts(*sizes)[1][len(body) :])
+
+
+def compressed_values(*sizes: int) -> tuple[int, bytes]:
+    values = [compressed(b"x" * size) for size in sizes]
+    images = [b"\0" + struct.pack("<H", len(value)) + value for value in values]
+    return EventType.WRITE_ROWS, rows_body(b"".join(images), 1)
+
+
+COMPRESSED = {"event": (compressed_event, (252, b"\x02")), "values": (compressed_values, (140, b"\x02"))}
+
+
+def compressed_log(form: str, *sizes: int) -> Log:
+    make, column = COMPRESSED[form]
+    return Log("10.11.6-MariaDB").transaction([column], names_field(("v",)), make(*sizes))
+
+
+@pytest.mark.parametrize("form", COMPRESSED)
+def test_a_row_that_exceeds_the_limit_when_decompressed_stops_the_task(form: str) -> None:
+    """The limit applies to what bronze stores, not to the bytes of the log."""
+    with patch.object(rows, "LARGE", LARGE), patch.object(variant, "SIZE_LIMIT", 200):
+        assert len(rows_of(compressed_log(form, 170, 170, 170).changes())) == 3
+        with pytest.raises(
+            UnsupportedEvent, match=r"a row of s\.t has 5\d\d bytes, more than a VARIANT's limit of 200"
+        ):
+            compressed_log(form, 170, 500, 170).changes()
+
+
+@pytest.mark.parametrize("form", COMPRESSED)
+def test_a_batch_is_as_large_as_its_rows_when_decompressed(form: str) -> None:
+    """A batch ends by the size of what it holds, not by the bytes of the log."""
+    make, column = COMPRESSED[form]
+    log = Log("10.11.6-MariaDB").transaction([column], names_field(("v",)), *[make(1000, 1000)] * 4)
+    options = replace(EVERYTHING, batch_bytes=3000)
+    batches = list(decode_segment(io.BytesIO(log.data), log.segment(), options))
+    assert [sum(map(bool, batch.after)) for batch in batches] == [4, 4]
+    assert all(4000 <= batch.size < 5000 for batch in batches)
