@@ -78,7 +78,8 @@ def comparison_of(column: LoggedColumn, described: Column | None) -> Comparison:
     if column.kind in _BITS:
         return _integer if column.named else _unsigned_unknown(_BITS[column.kind])
     if column.kind in (_VARCHAR, _BLOB, _STRING):
-        return _bytes_as(column.encoding if column.named else described.charset if described is not None else None)
+        charset = column.encoding if column.named else described.charset if described is not None else None
+        return _bytes_as(charset, padded=column.kind == _STRING)
     if column.kind in (_ENUM, _SET):
         return _members(column)
     if column.kind == _TIME:
@@ -143,15 +144,22 @@ def _year(logged: Any, found: Any) -> Verdict:
     return _integer(0 if logged == 1900 else logged, found)  # the byte 0 is the year 0, and no YEAR is 1900
 
 
-def _bytes_as(charset: str | None) -> Comparison:
-    """Bytes that bronze stores unchanged, or as text of a character set."""
+def _bytes_as(charset: str | None, *, padded: bool) -> Comparison:
+    """Bytes that bronze stores unchanged, or as text of a character set.
+
+    Args:
+        padded: the column has a fixed length: the log omits trailing zeros of its bytes, which bronze has.
+    """
     codec = _CODECS.get(charset or "")
     is_text = charset not in (None, "binary")
+
+    def shortened(data: bytes) -> bytes:
+        return data.rstrip(b"\0") if padded else data
 
     def compare(logged: Any, found: Any) -> Verdict:
         logged = logged or b""  # it returns an empty text for empty bytes
         if not is_text or not isinstance(found, str):
-            return _verdict(same=not is_text and isinstance(found, bytes) and _trimmed(found) == _trimmed(logged))
+            return _verdict(same=not is_text and isinstance(found, bytes) and shortened(found) == shortened(logged))
         if codec is None:
             return f"text in the character set {charset}"
         try:
@@ -160,10 +168,6 @@ def _bytes_as(charset: str | None) -> Comparison:
             return f"text in the character set {charset} that Python does not decode"
 
     return compare
-
-
-def _trimmed(data: bytes) -> bytes:
-    return data.rstrip(b"\0")  # a BINARY(n) is logged without trailing zeros
 
 
 def _members(column: LoggedColumn) -> Comparison:

@@ -12,6 +12,9 @@ from dmdelta.verification.results import DifferenceCounts
 from tests.support.golden import SERVERS, recording
 from tests.support.verifying import NOT_COVERED, bronze_rows, counted, logged_events
 
+FIXED_LENGTH = 254
+"""The type of BINARY in a table map."""
+
 
 @pytest.fixture(scope="module", params=SERVERS)
 def read(request):
@@ -82,6 +85,30 @@ def test_each_covered_value_is_found_when_it_is_changed(read):
                         assert (one.row, one.columns) == (row.row, (f"{word}.{column}",))
                     found += lost
     assert found == covered > 1_800
+
+
+def test_lost_trailing_zeros_are_found(read):
+    """Bronze has the bytes of a VARBINARY and a BLOB as they are; of a BINARY, the log itself lacks trailing zeros."""
+    _, events, rows = read
+    placed = by_place(rows)
+    damaged = 0
+    for event in events:
+        if event.unread is not None or event.table[0] != "golden":
+            continue
+        for row in placed.get(event.place, []):
+            kinds = {
+                column.name: logged.kind for column, logged in zip(row.structure.columns, event.columns, strict=True)
+            }
+            for column, value in (row.after or {}).items():
+                if not isinstance(value, bytes) or not value.endswith(b"\0"):
+                    continue
+                image = {**row.after, column: value.rstrip(b"\0")}
+                others = [one for one in placed[event.place] if one is not row]
+                counters = compared([event], [*others, replace(row, after=image)])
+                found = [one.columns for one in counters.differences()]
+                assert found == ([] if kinds[column] == FIXED_LENGTH else [(f"after.{column}",)])
+                damaged += bool(found)
+    assert damaged > 0
 
 
 def changed(value):
