@@ -9,7 +9,6 @@ from pyspark.sql import Row, SparkSession
 
 from dmdelta.changelog.context import SourceContext
 from dmdelta.changelog.ranges import of_source, of_table, within
-from dmdelta.engine.verify.source_log import opens_next_file
 from dmdelta.lakehouse.history import CommitTag
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.position import Position
@@ -150,21 +149,18 @@ def plan_ranges(landed: Sequence[CommitTag], held: Sequence[Range], expired: Pos
     for tag in landed:
         if tag.again or tag.begin.chunk is not None or tag.end.chunk is not None:
             continue  # a snapshot's commit: its rows are in no log
-        if ranges and _continues(ranges[-1][1], tag.begin):
-            ranges[-1] = ranges[-1][0], tag.end
+        if ranges and ranges[-1][1].epoch == tag.begin.epoch:
+            # Landing leaves no gap in an epoch. The log has what one lacks, so its events are reported as missing.
+            ranges[-1] = ranges[-1][0], max(ranges[-1][1], tag.end)
         else:
             ranges.append((tag.begin, tag.end))
     oldest = ranges[0][0] if ranges else None
     older = [(first, last) for first, last in held if oldest is None or first < oldest]
-    ranges = [(first, last if oldest is None else min(last, oldest)) for first, last in older] + ranges
+    ranges = [(first, oldest if oldest and oldest.epoch == last.epoch else last) for first, last in older] + ranges
     if expired is not None:
         after = Position(expired.epoch, expired.binlog_file, expired.offset + 1)
         ranges = [(max(begin, after), end) for begin, end in ranges if end > after]
     return [(begin, end) for begin, end in ranges if begin < end]
-
-
-def _continues(end: Position, begin: Position) -> bool:
-    return begin.epoch == end.epoch and (begin == end or opens_next_file(end, begin))
 
 
 def clipped(ranges: Sequence[Range], begin: Position | None, end: Position | None) -> list[Range]:

@@ -6,10 +6,12 @@ import pytest
 
 from dmdelta.changelog.context import SourceContext
 from dmdelta.engine.verify import command
+from dmdelta.engine.verify.bronze_rows import plan_ranges
 from dmdelta.engine.verify.command import _SourceCheck
 from dmdelta.engine.verify.source_log import LogPart, Origin, SourceLog
+from dmdelta.lakehouse.history import CommitTag
 from dmdelta.lakehouse.layout import Lakehouse
-from dmdelta.model.position import Position, seq_of
+from dmdelta.model.position import seq_of
 from dmdelta.rules import NO_RULES
 from tests.support.golden import SERVERS, recording
 from tests.support.verifying import NOT_COVERED, bronze_rows, counted
@@ -33,8 +35,8 @@ class RowsInMemory:
         return counted([row for row in self.rows if begin.seq <= seq_of(*row.place) < end.seq])
 
 
-def checked(name, *, without=None):
-    """The check of a recording; the file `without` is missing."""
+def checked(name, *, without=None, hole=None):
+    """The check of a recording; the file `without` is missing in the archive, the file `hole` in bronze."""
     recorded = recording(name)
     parts = [
         LogPart(Origin.ARCHIVE, segment.begin_position, segment.end_position, segment)
@@ -43,8 +45,14 @@ def checked(name, *, without=None):
     ]
     flavor = "mariadb" if name == "mariadb" else "mysql"
     landing = SourceContext(Lakehouse(root="/lake"), "t", "s1", "run", flavor, NO_RULES)
-    bronze = RowsInMemory(bronze_rows(recorded))
-    ends = (Position(1, "binlog.000001", 4), list(recorded.segments())[-1].end_position)
+    bronze = RowsInMemory([row for row in bronze_rows(recorded) if row.place[0] != hole])
+    facts = {"app": "a", "version": 1, "task": "t", "source": "s1", "run": "run"}
+    landed = [
+        CommitTag(**facts, begin=segment.begin_position, end=segment.end_position)
+        for segment in recorded.segments()
+        if segment.binlog_file != hole
+    ]
+    (ends,) = plan_ranges(landed, (), None)
     reported = []
     check = _SourceCheck(
         landing, SourceLog(landing.flavor, parts), bronze, "golden.*", ends, lambda *at: reported.append(at)
@@ -86,3 +94,14 @@ def test_a_missing_file_is_not_covered():
     )
     assert check.counters.differences() == []
     assert [one.read_from for one in check.ranges] == [Origin.ARCHIVE, Origin.NONE, Origin.ARCHIVE]
+
+
+def test_a_hole_between_commits_is_a_difference():
+    """Every event of the log between two commits of an epoch is reported as missing in bronze."""
+    whole, bronze = checked("mariadb")
+    check, _ = checked("mariadb", hole="binlog.000003")
+    lost = {row.place for row in bronze.rows if row.place[0] == "binlog.000003"}
+    found = check.counters.differences()
+    assert {one.position for one in found} == {f"1/{file}:{offset}" for file, offset in lost}
+    assert all("not in bronze" in one.what for one in found)
+    assert check.ranges == whole.ranges

@@ -95,7 +95,7 @@ def test_parts_that_meet_the_ends_of_a_range(end, there, parts):
 
 
 def test_ranges_are_the_landed_log():
-    """Adjacent commits form one range, across files, too; epochs and gaps separate ranges; snapshots have none."""
+    """The commits of an epoch form one range, across files, too; snapshots have none."""
     chunk = Position.of_chunk(1, 1)
     landed = [
         commit(1, chunk, Position.of_chunk(1, 2)),
@@ -121,6 +121,23 @@ def test_ranges_before_the_history_begin_at_the_first_row():
     assert plan_ranges(landed, held, at(100, 2, 2)) == [
         (at(101, 2, 2), at(500, 3, 2)),
         (at(500, 3, 2), at(900, 3, 2)),
+    ]
+
+
+def test_a_gap_between_commits_of_an_epoch_is_part_of_a_range():
+    """Landing leaves none, so the log decides what is missing: in a file, over files, and where the history begins."""
+    chunks = commit(3, Position.of_chunk(-1, 1), Position.of_chunk(-1, 2))
+    landed = [commit(1, at(200), at(300)), commit(2, at(400), at(500)), chunks, commit(4, at(70, 3), at(90, 3))]
+    assert plan_ranges(landed, (), None) == [(at(200), at(90, 3))]
+    landed = [commit(1, at(200), at(300)), commit(2, at(400, epoch=2), at(500, epoch=2))]
+    assert plan_ranges(landed, (), None) == [(at(200), at(300)), (at(400, epoch=2), at(500, epoch=2))]
+    assert plan_ranges([commit(9, at(400), at(500))], [(at(10), at(301))], None) == [
+        (at(10), at(400)),
+        (at(400), at(500)),
+    ]
+    assert plan_ranges([commit(9, at(400), at(500))], [(at(10), at(301))], at(350)) == [
+        (at(351), at(400)),
+        (at(400), at(500)),
     ]
 
 
