@@ -55,6 +55,8 @@ _GEOMETRY = frozenset(
 )
 _FIXED_BINARY = {"inet4": 4, "inet6": 16, "uuid": 16}
 """MariaDB's types that are sent as BINARY(n)."""
+_DIMENSIONS = re.compile(r"vector\((\d+)\)")
+_DIMENSION_BYTES = 4
 _MEMBER = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
 _ESCAPE = re.compile(r"''|\\(.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "r": "\r", "0": "\0"}
@@ -121,6 +123,8 @@ def _column(fields: Sequence[Any], *, mariadb: bool) -> Column:
     is_text = kind in TEXTUAL and charset != "binary"
     if kind in _FIXED_BINARY:
         kind, length = "binary", _FIXED_BINARY[kind]
+    elif mariadb and (vector := _DIMENSIONS.match(column_type)):
+        kind, length = "varbinary", _DIMENSION_BYTES * int(vector[1])
     elif kind in SIZED:
         length = int(octets or 0)
     elif kind == "bit":

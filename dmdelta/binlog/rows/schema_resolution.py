@@ -89,7 +89,7 @@ def fitted(table_map: TableMap, schema: TableSchema) -> TableSchema | None:
 def _completed(table_map: TableMap, number: int, column: Column) -> Column:
     """Complete nullability, the size of a TEXT or BLOB, and the collation if the table map contains it."""
     wire, collation = table_map.columns[number], table_map.collations[number]
-    column = replace(column, nullable=table_map.nullable[number])
+    column = replace(_as_logged(wire, column), nullable=table_map.nullable[number])
     if column.type in TEXTS and wire.type_name(binary=False) in TEXTS:
         column = replace(column, type=wire.type_name(binary=False))
     elif column.type in BLOBS and wire.type_name(binary=True) in BLOBS:
@@ -101,6 +101,13 @@ def _completed(table_map: TableMap, number: int, column: Column) -> Column:
         length = wire.length if column.type in _SIZED else 0
         column = replace(column, charset=charset_of(collation), length=length)
     return replace(column, collation=collation_name(collation) or column.collation)
+
+
+def _as_logged(wire: WireColumn, column: Column) -> Column:
+    """MariaDB's VECTOR has a fixed length in statements, and is a VARBINARY in the log."""
+    if column.type == "binary" and wire.type == WireType.VARCHAR:
+        return replace(column, type="varbinary")
+    return column
 
 
 def _fits(table_map: TableMap, number: int, column: Column) -> bool:

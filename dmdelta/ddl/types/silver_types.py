@@ -157,7 +157,13 @@ TYPE_ROWS = (
     TypeRow("JSON (MySQL)", "nested variant", silver_type(Column("", "json")), "SQL NULL and JSON null differ"),
     TypeRow("JSON (MariaDB)", "string", silver_type(Column("", "longtext")), "LONGTEXT on the wire"),
     TypeRow("GEOMETRY and its kinds", "object of srid and wkb", silver_type(Column("", "geometry"))),
-    TypeRow("VECTOR", "array of float", silver_type(Column("", "vector"))),
+    TypeRow("VECTOR (MySQL)", "array of float", silver_type(Column("", "vector"))),
+    TypeRow(
+        "VECTOR (MariaDB)",
+        "binary",
+        silver_type(Column("", "varbinary")),
+        "VARBINARY in the log: 4 bytes per float, little endian; not tested with a server",
+    ),
 )
 
 

@@ -30,6 +30,7 @@ _KNOWN = frozenset(_TYPES.values())
 
 _FIXED_BINARY = {"INET4": 4, "INET6": 16, "UUID": 16}
 """MariaDB's types that are logged as BINARY(n)."""
+_DIMENSION_BYTES = 4
 _SIZES = (0xFF, 0xFFFF, 0xFFFFFF, 0xFFFFFFFF)
 _CAPACITY = {name: size for names in (TEXTS, BLOBS) for name, size in zip(names, _SIZES, strict=True)}
 _BINARY = {"char": "binary", "varchar": "varbinary", **dict(zip(TEXTS, BLOBS, strict=True))}
@@ -108,6 +109,9 @@ def parse_type(cursor: Cursor, name: str, *, mariadb: bool = False) -> tuple[Col
     members = tuple(token.text.rstrip(" ") for token in arguments if token.kind is Kind.STRING)
     if word in _FIXED_BINARY:
         numbers = [_FIXED_BINARY[word]]
+    if kind == "vector" and mariadb:
+        # Of a fixed length: the server pads the values when an ALTER makes it longer.
+        kind, numbers = "binary", [_DIMENSION_BYTES * number for number in numbers]
     if kind == "json" and mariadb:
         return Column(name, "longtext", charset="utf8mb4"), 0
     column = _column(replace(Column(name, kind), unsigned=unsigned, members=members), numbers)

@@ -215,6 +215,7 @@ COMPLETED = [
     (W.VARCHAR, 80, LATIN1, {"type": "varchar", "length": 20}, {"length": 80, "charset": "latin1"}),
     (W.STRING, 80, UTF8MB4, {"type": "char", "length": 80, "charset": "utf8mb4"}, {}),
     (W.ENUM, 1, LATIN1, {"type": "enum", "members": ("a",)}, {"charset": "latin1"}),
+    (W.VARCHAR, 12, BINARY, {"type": "binary", "length": 12}, {"type": "varbinary"}),
     (W.BLOB, 2, 255, {"type": "text"}, {"charset": "utf8mb4"}),
 ]
 
@@ -223,7 +224,7 @@ COMPLETED = [
 def test_the_table_map_completes_a_structure_of_statements(
     kind: WireType, length: int, collation: int, column: dict[str, Any], changed: dict[str, Any]
 ) -> None:
-    """Sizes of TEXT and BLOB, character sets, and the collation that the server chose."""
+    """Sizes of TEXT and BLOB, character sets, and the collation that the server chose; MariaDB's VECTOR as bytes."""
     names = {UTF8MB4: "utf8mb4_general_ci", LATIN1: "latin1_swedish_ci", BINARY: None, 255: "utf8mb4_0900_ai_ci"}
     table_map = mapped(WireColumn(kind, length), collations=(collation,), nullable=(False,))
     expected = replace(Column("c", **column), **changed, nullable=False, collation=names[collation])

@@ -90,6 +90,16 @@ def test_the_table_map_completes_what_statements_left_open() -> None:
         row(Log(), VARCHAR, TEXT, data=data).changes(options(open_))
 
 
+def test_a_vector_of_mariadb_is_read_as_bytes() -> None:
+    """Its statement has a fixed length, its table map the type of a VARBINARY."""
+    floats = struct.pack("<2f", 1.5, 0)
+    log = row(Log("11.8.3-MariaDB"), (15, b"\x08\x00"), data=b"\x00\x08" + floats)
+    changes = log.changes(options(structure(Column("v", "binary", length=8))))
+    assert [change.after for change in rows_of(changes)] == [{"v": floats}]
+    (logged,) = (TableSchema.from_json(change.ddl or "") for change in changes if change.op is Op.SCHEMA)
+    assert logged.columns == (Column("v", "varbinary", length=8),)
+
+
 def scanned(log: Log, folder: Path):
     """The result of scanning a file."""
     place = folder / "made.binlog"

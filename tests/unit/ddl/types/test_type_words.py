@@ -1,8 +1,12 @@
 """Type names in DDL text, and the bytes that text takes in a character set."""
 
+from dataclasses import replace
+
 import pytest
 
 from dmdelta.ddl.tokens import Cursor, tokenize
+from dmdelta.ddl.types.added_values import implicit_fill
+from dmdelta.ddl.types.conversion import plan_conversion
 from dmdelta.ddl.types.type_words import characters, charset_named, converted, in_charset, known_type, parse_type
 from dmdelta.model.schema import Column
 
@@ -85,6 +89,16 @@ def test_json_in_mariadb_is_text():
     """Always in utf8mb4; other types are the same."""
     assert parse("JSON", mariadb=True) == (Column("c", "longtext", charset="utf8mb4"), 0)
     assert parse("INT", mariadb=True) == parse("INT")
+
+
+def test_a_vector_in_mariadb_is_bytes_of_a_fixed_length():
+    """Four per float, which the server fills with zeros; MySQL's has its own type."""
+    column = Column("c", "binary", length=6144)
+    assert parse("VECTOR(1536)", mariadb=True) == (column, 6144)
+    assert parse("VECTOR(1536)")[0] == Column("c", "vector")
+    assert implicit_fill(replace(column, length=8)).sql == "X'0000000000000000'"
+    longer = plan_conversion(Column("c", "varbinary", length=8), replace(column, length=12))
+    assert longer.sql == "rpad({column}, 12, X'00')"
 
 
 @pytest.mark.parametrize(
