@@ -2,9 +2,9 @@
 
 Nothing plans the query when a view is read, so it names what a live read looks up: the version of silver, and the
 position of its rows. That pair stays correct while silver advances: whichever snapshot of bronze a reader gets, it has
-everything that the version contains. The changes end before the first event whose effect the query cannot know: a
-statement, another structure, the commit of an XA transaction, a row of a snapshot or a partial row image. From there on
-the view stays at that position, until it is replaced by one of a later version.
+everything that the version contains. The changes end before the transaction of the first event whose effect the query
+cannot know: a statement, another structure, the commit of an XA transaction, a row of a snapshot, a partial row image.
+From there on the view stays at that position, until it is replaced by one of a later version.
 """
 
 from collections.abc import Mapping, Sequence
@@ -135,9 +135,15 @@ def _values(part: ViewPart) -> list[str]:
 def _tail(part: ViewPart) -> str:
     """The condition for the table's changes that the view contains."""
     ops = ", ".join(literal(op.value) for op in _OPS if op not in part.ignored)
-    end = f"coalesce((SELECT min(seq) FROM {part.bronze} WHERE {_unknown(part)}), {_LAST})"
     changes = f"op IN ({ops or 'NULL'}) AND xid IS NULL"
-    return f"{_since(part)} AND {of_table(*part.name)} AND {changes} AND seq < {end}"
+    return f"{_since(part)} AND {of_table(*part.name)} AND {changes} AND seq < {_end(part)}"
+
+
+def _end(part: ViewPart) -> str:
+    """The `seq` where the transaction of the first unknown event begins; the event's own without a GTID."""
+    first = f"(SELECT min(struct(seq, gtid)) FROM {part.bronze} WHERE {_unknown(part)})"
+    same = f"(seq = {first}.seq OR gtid = {first}.gtid)"
+    return f"coalesce((SELECT min(seq) FROM {part.bronze} WHERE {_since(part)} AND {same}), {_LAST})"
 
 
 def _unknown(part: ViewPart) -> str:

@@ -117,6 +117,22 @@ def test_a_view_ends_before_an_event_that_it_does_not_include(spark, catalog, nu
     assert read(log, ITEMS.name) == rows == [(1, "a"), (3, "c")]
 
 
+def test_a_view_contains_whole_transactions(spark, catalog):
+    """It ends before the first change of the transaction that has an event it does not include."""
+    log = InterpretedLog(spark, catalog)
+    prepared(log)
+    log.gtid = "0-1-7"
+    log.delete({"id": 2, "v": "b"})
+    rows = log.at(log.position)[ITEMS.name].shown
+    log.gtid = "0-1-8"
+    log.insert({"id": 8, "v": "all columns"})
+    log.update({"id": 8}, {"id": 8, "v": "some columns"}, image=["id", "v"])
+    log.gtid = "0-1-9"
+    log.insert({"id": 9, "v": "x"})
+    log.land()
+    assert read(log, ITEMS.name) == rows == [(1, "a"), (3, "c")]
+
+
 def test_a_structure_that_is_recorded_again_is_no_change(spark, catalog):
     """A new run of the task records the structures of its tables."""
     log = InterpretedLog(spark, catalog)
