@@ -17,6 +17,10 @@ _WORD = 9
 """MySQL stores nine decimal digits in a word and truncates quotients at a word boundary."""
 _SPARKS_SCALE = 12
 """Sufficiently below the 18 digits of Spark's quotient that double rounding has no effect."""
+_SPARE_DIGITS = 4
+"""Spark's quotient has at least so many more digits than are compared; each decimal of the divisor costs it one."""
+_KEPT_DECIMALS = 6
+"""Spark keeps so many decimals of a product whose type is wider than its DECIMAL, and cuts off further ones."""
 _MORE_DIGITS = 4
 """The default of div_precision_increment."""
 
@@ -56,8 +60,10 @@ def _exact(kind: type[exp.Expr], left: Value, right: Value, part: str) -> Value:
         digits, scale = left.digits + right.digits, left.scale + right.scale
     else:
         digits, scale = max(left.digits, right.digits) + 1, max(left.scale, right.scale)
-    if digits + scale > MAX_DIGITS:
-        raise Refusal(part, f"{digits + scale} digits, Spark's DECIMAL supports {MAX_DIGITS}")
+    # The type of Spark's product has one digit more than the product.
+    needed = digits + scale + (1 if kind is exp.Mul and scale > _KEPT_DECIMALS else 0)
+    if needed > MAX_DIGITS:
+        raise Refusal(part, f"{needed} digits, Spark's DECIMAL supports {MAX_DIGITS}")
     return Value(Kind.EXACT, f"CAST({sql} AS DECIMAL({digits + scale},{scale}))", part, digits, scale, unsigned)
 
 
@@ -69,7 +75,8 @@ def _quotient(left: Value, right: Value, part: str, flavor: str) -> Value:
     more = max(0, _MORE_DIGITS - sum(words) + left.scale + right.scale)
     rounds = flavor == "mariadb"
     scale = left.scale + _MORE_DIGITS if rounds else _WORD * ceil((sum(words) + more) / _WORD)
-    if scale > (_SPARKS_SCALE if rounds else _WORD) or max(left.digits, right.digits) > INTEGER_DIGITS:
+    most = min(_SPARKS_SCALE if rounds else _WORD, MAX_DIGITS - INTEGER_DIGITS - right.scale - _SPARE_DIGITS)
+    if scale > most or max(left.digits, right.digits) > INTEGER_DIGITS:
         raise Refusal(part, "the quotient has more digits than Spark supports: multiply instead")
     sides = [f"CAST({value.sql} AS DECIMAL({INTEGER_DIGITS + value.scale},{value.scale}))" for value in (left, right)]
     quotient = f"try_divide({', '.join(sides)})"

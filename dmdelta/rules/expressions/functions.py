@@ -99,7 +99,7 @@ def _to_whole(function: str, value: Value, part: str) -> Value:
     if value.kind is Kind.DOUBLE:
         raise Refusal(part, "on a floating-point number")
     number = _of_number(function, value, part)
-    digits = number.digits + 1
+    digits = number.digits + (1 if number.scale else 0)
     return replace(number, sql=f"CAST({number.sql} AS DECIMAL({digits},0))", digits=digits, scale=0)
 
 

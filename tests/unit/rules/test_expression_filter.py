@@ -77,6 +77,7 @@ REFUSED = {
     "y = 20": "write four digits",
     "d6 / 3 > 1": "the quotient has more digits",
     "wide * d > 1": "digits, Spark's DECIMAL supports 38",
+    "id * 1234567890.00000001 > 0": "39 digits, Spark's DECIMAL supports 38",
     "wide = u": "u: 40 digits",
     "big = 1": "only tested for NULL",
     "j->>'$.a' = 'x'": "this operator or function is not supported",
@@ -137,6 +138,20 @@ def test_division_depends_on_the_server():
     columns = {"column_sql": lambda column: column.name}
     assert "DECIMAL(29,9)" in translate("id / 3 > 1", TABLE, **columns)
     assert "DECIMAL(24,4)" in translate("id / 3 > 1", TABLE, **columns, flavor="mariadb")
+
+
+def test_decimals_that_sparks_quotient_lacks_are_refused():
+    """Spark's quotient has a decimal less for each decimal of the divisor."""
+    sides = {"column_sql": lambda column: column.name, "flavor": "mariadb"}
+    assert "DECIMAL(30,10)" in translate("d6 / d > 1", TABLE, **sides)
+    with pytest.raises(ConfigError, match="the quotient has more digits than Spark supports"):
+        translate("d6 / d6 > 1", TABLE, **sides)
+
+
+def test_the_widest_number_is_rounded_down():
+    """FLOOR() of 38 digits without decimals has no further digit, which Spark's DECIMAL would not support."""
+    widest = TableSchema("shop", "t", (Column("n", "decimal", precision=38, scale=0),))
+    assert "DECIMAL(38,0)" in translate("FLOOR(n) > 1", widest, lambda column: column.name)
 
 
 def rule(**expressions):
