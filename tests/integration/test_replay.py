@@ -16,6 +16,7 @@ from dmdelta.cli.main import execute
 from dmdelta.engine.control.exclusive import exclusive_access
 from dmdelta.engine.history.positions import LandedPositions, Side, find_place
 from dmdelta.engine.replay import table as replay_module
+from dmdelta.errors import HeldByCommand
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.rules import SourceRules
 from tests.support.check import assert_silver_equals_source, assert_tables_equal_source
@@ -214,6 +215,35 @@ def test_a_rebuild_starts_over_if_the_table_is_read_again_meanwhile(mysql80, spa
     mysql80.execute("INSERT INTO t VALUES (4,'four')", database=task.database)
     task.catch_up()
     assert_tables_equal_source(spark, task, ["t"])
+
+
+@pytest.mark.long
+def test_a_rebuild_under_other_rules_starts_over(mysql80, spark, tmp_path, capsys, monkeypatch):
+    """Silver gets the rows of the present rules, although a rebuild under earlier ones was whole and only not written."""
+    task = Task(tmp_path, mysql80, mysql80.fresh_database("replay"))
+    task.start_here()
+    mysql80.execute(
+        "CREATE TABLE t (id INT PRIMARY KEY)",
+        "INSERT INTO t VALUES (1), (2), (3)",
+        "DELETE FROM t WHERE id = 3",
+        database=task.database,
+    )
+    task.catch_up()
+
+    @contextmanager
+    def held(spec):
+        raise HeldByCommand("another command is working")
+        yield
+
+    rebuild = f"--table={task.database}.t", "--rebuild"
+    with monkeypatch.context() as patched:
+        patched.setattr(replay_module, "exclusive_access", held)
+        assert "another command" in replay(task, capsys, *rebuild, code=5)
+    task.settings["filters"] = {"kept": {"schema-pattern": task.database, "events": ["delete"], "action": "Ignore"}}
+    task.write_spec()
+    replay(task, capsys, *rebuild)
+    silver = spark.table(Lakehouse(root=str(task.root)).silver(task.database, "t"))
+    assert sorted(row.id for row in silver.collect()) == [1, 2, 3]
 
 
 def test_places_in_the_log(shop, spark):

@@ -6,11 +6,13 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 
+from dmdelta import __version__
 from dmdelta.engine.task.task import Task
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
+from dmdelta.rules import SourceRules
 from dmdelta.rules.routes import Route
 from dmdelta.silver.apply.quarantine import Quarantine
 from dmdelta.silver.apply.request import ApplyRequest, ApplyResult, read_request
@@ -59,9 +61,9 @@ class TableScratch:
         Args:
             use: part of the table's name. A scratch table that silver is written from is used by one process only,
                 while the task is paused.
-            what: identifies the replay, besides the table and the position where its history begins: the same replay
-                resumes where it was killed. It starts over if rows are guarded, because their quarantine has no
-                position.
+            what: identifies the replay, besides the table, the position where its history begins, the rules and
+                dmdelta's version: the same replay resumes where it was killed. It starts over if rows are guarded,
+                because their quarantine has no position.
 
         Raises:
             LakehouseError: the quarantine cannot be emptied.
@@ -70,6 +72,7 @@ class TableScratch:
         name = f"{self.task.spec.name}.{self.context.source_id}.{self.shown}.{use}"
         scratch_lakehouse = replace(lakehouse, silver_name=lakehouse.metadata_name)
         to = Route("replay", name, scratch_constants(self.context.table(self.name)))
+        what = f"{what} {__version__}"
         if self.guard is None:
             return self.request_to(past, to, scratch_lakehouse, what)
         request = self.request_to(past, to, scratch_lakehouse, f"{what} {self.task.run}")
@@ -79,9 +82,13 @@ class TableScratch:
     def request_to(
         self, past: Sequence[ReplayRange], to: Route, lakehouse: Lakehouse, purpose: str = ""
     ) -> ApplyRequest:
-        """A request to write any table; constant columns that the table's own route extracts are kept."""
+        """A request to write any table; constant columns that the table's own route extracts are kept.
+
+        A replay under other rules or other overrides of statements is another replay.
+        """
         first, named = past[0].begin, ".".join(past[0].table or self.name)
         what = f"{self.context.task} {self.context.source_id} {self.shown} {to.name} {named} {first} {purpose}"
+        what = f"{what} {_text_of(self.context.rules)}"
         request = self.own_request(first, past[-1].end)
         run = hashlib.sha256(what.encode()).hexdigest()[:32]
         replayed = replay_request(replace(request, context=replace(request.context, lakehouse=lakehouse, run=run)), to)
@@ -141,3 +148,8 @@ class TableScratch:
         quarantine = Quarantine.of(request.target)
         if quarantine.has_rows(self.task.spark):
             quarantine.forget(self.task.spark)
+
+
+def _text_of(rules: SourceRules) -> str:
+    """A text that is equal for equal rules, in whichever order the overrides of statements were read."""
+    return f"{replace(rules, operators={})} {sorted(rules.operators.items())}"
