@@ -246,6 +246,32 @@ def test_silver_and_ranges_are_evaluated(mysql80, spark, tmp_path, capsys):
     assert ("row count", False) in {(line["expectation"], line["success"]) for line in ranged}
 
 
+def test_rows_are_not_counted_over_a_range_in_which_the_quarantine_changed(mysql80, spark, tmp_path, capsys):
+    """A row that left the quarantine in the range or after it makes the row count unknown; later ranges are counted."""
+    shop = Checked(tmp_path, mysql80, EMAIL)
+    task, places = shop.task, []
+
+    def counted(*arguments):
+        lines = shop.command(capsys, "quality", str(task.spec), f"--table={task.database}.orders", *arguments)
+        return [line["note"] for line in lines if line["expectation"] == "row count"]
+
+    for statements in (
+        ["INSERT INTO orders VALUES (1, 'a@b', 1), (2, 'broken', 2)"],
+        ["UPDATE orders SET email = 'x@y' WHERE id = 2", "INSERT INTO orders VALUES (3, 'broken', 3), (5, 'broken', 5)"],
+        ["DELETE FROM orders WHERE id IN (3, 5)", "UPDATE orders SET amount = 7 WHERE id = 1"],
+        ["INSERT INTO orders VALUES (4, 'c@d', 4)"],
+    ):
+        shop.do(*statements)
+        task.catch_up()
+        file, offset, _ = task.server.position()
+        places.append(f"{file}:{offset}")
+    assert spark.table(shop.apart).isEmpty()
+    unknown = "not evaluated: rows of the table were quarantined"
+    assert counted(f"--from={places[0]}", f"--to={places[1]}") == [unknown]
+    assert counted(f"--from={places[0]}", f"--to={places[2]}") == [unknown]
+    assert counted("--last=1") == ["3; the log gives 3"]
+
+
 @pytest.mark.long
 def test_a_contract_has_foreign_keys(mysql80, spark, tmp_path, capsys):
     """Rows without a parent are found where the source enforces nothing; a range reports exactly those it leaves."""

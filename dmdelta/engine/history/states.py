@@ -124,8 +124,11 @@ class SilverHistory:
         until = before.commit.tag.safe_until
         repeated = until is not None and before.position < until
         reason = _REPEATED if repeated else ""
-        if Quarantine.of(target).has_rows(spark):
+        quarantine = Quarantine.of(target)
+        if quarantine.has_rows(spark):
             reason = "rows of the table are quarantined"
+        elif quarantine.has_changed(spark, since=before.commit.at):
+            reason = "rows of the table were quarantined"
         return EarlierState(shard_rows(target, rows_at(spark, target, before.version)), reason)
 
 

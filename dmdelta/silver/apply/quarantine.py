@@ -5,6 +5,7 @@ image passes, or when an operator releases it.
 """
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
@@ -70,6 +71,15 @@ class Quarantine:
         """
         newest = next(iter(commits(spark, self.place, 1)), None)
         return None if newest is None or newest.user_metadata == UNFINISHED else newest.version
+
+    def has_changed(self, spark: SparkSession, since: datetime) -> bool:
+        """Whether any writer has committed to the quarantine after a time. A batch changes it before silver.
+
+        Raises:
+            LakehouseError: its history cannot be read.
+        """
+        newest = next(iter(commits(spark, self.place, 1)), None)
+        return newest is not None and newest.at > since
 
     def has_rows(self, spark: SparkSession, at: int | None = None) -> bool:
         """Whether the quarantine exists and has rows of the source table.
