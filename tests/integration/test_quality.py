@@ -257,7 +257,10 @@ def test_rows_are_not_counted_over_a_range_in_which_the_quarantine_changed(mysql
 
     for statements in (
         ["INSERT INTO orders VALUES (1, 'a@b', 1), (2, 'broken', 2)"],
-        ["UPDATE orders SET email = 'x@y' WHERE id = 2", "INSERT INTO orders VALUES (3, 'broken', 3), (5, 'broken', 5)"],
+        [
+            "UPDATE orders SET email = 'x@y' WHERE id = 2",
+            "INSERT INTO orders VALUES (3, 'broken', 3), (5, 'broken', 5)",
+        ],
         ["DELETE FROM orders WHERE id IN (3, 5)", "UPDATE orders SET amount = 7 WHERE id = 1"],
         ["INSERT INTO orders VALUES (4, 'c@d', 4)"],
     ):

@@ -1,13 +1,18 @@
 """Rules of the spec against a real server: which events reach silver, and how online DDL changes it."""
 
+from decimal import Decimal
+
 import pytest
 import yaml
 
 from dmdelta.config import load_spec
 from dmdelta.rules import SourceRules
-from tests.support.online_ddl import GH_OST, PT_OSC, TABLE
+from tests.support.online_ddl import GH_OST, PT_OSC, ROUNDING, TABLE, UNIQUE
 from tests.support.pipeline import Pipeline
 from tests.support.recording import record
+
+ROWS = [(1, "x", 10), (2, None, 20), (3, "z", None)]
+"""The rows of TABLE."""
 
 
 @pytest.fixture
@@ -116,3 +121,20 @@ def test_online_ddl(follow, mysql80, sequence, each):
     assert followed.refused == {}
     assert followed.differences(mysql80, database, "t") == []
     assert [path.name for path in (followed.root / "silver" / database).iterdir()] == ["t"]
+
+
+def test_an_online_ddl_that_rounds_stops_the_table(follow):
+    """As after a direct ALTER, silver does not know the values: it keeps those before the cut-over."""
+    followed, database = follow(ROUNDING.strip().splitlines(), {})
+    (error,) = followed.refused.values()
+    assert "the server rounds the values of price to the digits of the new type" in str(error)
+    assert rows(followed, database) == {(key, a, b, Decimal("9.8765")) for key, a, b in ROWS}
+
+
+def test_an_online_ddl_that_leaves_out_rows(follow, mysql80, caplog):
+    """The log has no deletion of a row that violates a new unique index: silver keeps it, and a warning says so."""
+    followed, database = follow(UNIQUE.strip().splitlines(), {})
+    assert followed.refused == {}
+    assert rows(followed, database) == {*ROWS, (4, "x", 40)}
+    assert mysql80.query("SELECT COUNT(*) FROM t", database) == ((3,),)
+    assert any("run dmdelta validate" in record.getMessage() for record in caplog.records)

@@ -41,3 +41,21 @@ DROP TRIGGER IF EXISTS `{db}`.`pt_osc_t_del`
 DROP TRIGGER IF EXISTS `{db}`.`pt_osc_t_ins`
 INSERT INTO t VALUES (5, 'behind', 5000000000)
 """
+ROUNDING = """
+ALTER TABLE `{db}`.`t` ADD price DECIMAL(10,4) NOT NULL DEFAULT 9.8765
+CREATE TABLE `{db}`.`_t_gho` LIKE `{db}`.`t`
+ALTER TABLE `{db}`.`_t_gho` MODIFY price FLOAT(7,2)
+INSERT IGNORE INTO `{db}`.`_t_gho` (SELECT * FROM t)
+RENAME TABLE `{db}`.`t` TO `{db}`.`_t_del`, `{db}`.`_t_gho` TO `{db}`.`t`
+DROP TABLE IF EXISTS `{db}`.`_t_del`
+"""
+"""The server rounds values that no event contains."""
+UNIQUE = """
+INSERT INTO t VALUES (4, 'x', 40)
+CREATE TABLE `{db}`.`_t_gho` LIKE `{db}`.`t`
+ALTER TABLE `{db}`.`_t_gho` ADD UNIQUE KEY (a)
+INSERT IGNORE INTO `{db}`.`_t_gho` (SELECT * FROM t)
+RENAME TABLE `{db}`.`t` TO `{db}`.`_t_del`, `{db}`.`_t_gho` TO `{db}`.`t`
+DROP TABLE IF EXISTS `{db}`.`_t_del`
+"""
+"""A row violates the new index, and is not copied."""

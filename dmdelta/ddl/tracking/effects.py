@@ -27,12 +27,15 @@ class Altered:
     Attributes:
         origins: of the columns of `after`, in order.
         doubt: why the statement does not determine which rows remain, or their values; '' if it does.
+        unique_in_copy: an online DDL adds a unique index: its tool leaves out rows that violate the index, and the log
+            has no deletion of them.
     """
 
     before: TableSchema
     after: TableSchema
     origins: tuple[Origin, ...]
     doubt: str = ""
+    unique_in_copy: bool = False
 
     @property
     def table(self) -> TableName:
@@ -53,11 +56,11 @@ class Altered:
         pairs = zip(self.after.columns, self.origins, strict=True)
         kept = [(column, origin) for column, origin in pairs if origin.was is None or origin.was in names]
         before = tuple(column for column in self.before.columns if column.name in names)
-        return Altered(
-            replace(self.before, columns=before),
-            replace(self.after, columns=tuple(column for column, _ in kept)),
-            tuple(origin for _, origin in kept),
-            self.doubt,
+        return replace(
+            self,
+            before=replace(self.before, columns=before),
+            after=replace(self.after, columns=tuple(column for column, _ in kept)),
+            origins=tuple(origin for _, origin in kept),
         )
 
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 
 from dmdelta.ddl.parse.actions import VERSIONING, Convert, Doubt, DropKey, Empty, RenameTo
 from dmdelta.ddl.parse.alter_parser import alter_actions
-from dmdelta.ddl.parse.statements import accept_modifiers, statement_cursor
+from dmdelta.ddl.parse.statements import accept_modifiers, created_unique_index, statement_cursor
 from dmdelta.ddl.tokens import Cursor, split_at_commas
 from dmdelta.ddl.tracking.creation import read_creation, sequence_creation
 from dmdelta.ddl.tracking.effects import Altered, Dropped, Effect, Moved, Renamed, Truncated, Unread
-from dmdelta.ddl.tracking.structures import altered, is_nothing
+from dmdelta.ddl.tracking.structures import altered, is_nothing, is_unique
 from dmdelta.model.schema import TableName, TableSchema
 
 StructureOf = Callable[[TableName], TableSchema | None]
@@ -50,6 +50,21 @@ def statement_effects(
         charset_of: the default character sets before the statement.
     """
     return tuple(_effects(statement_cursor(sql), _Context(default_schema, structure_of, mariadb, charset_of)))
+
+
+def adds_unique_index(sql: str, table: TableName) -> bool:
+    """Whether a statement adds a unique index or a key to an existing table. Never raises."""
+    created = created_unique_index(sql, table[0])
+    if created is not None:
+        return created[0] == table
+    cursor = statement_cursor(sql)
+    if not cursor.accept("ALTER"):
+        return False
+    accept_modifiers(cursor)
+    if not cursor.accept("TABLE"):
+        return False
+    cursor.accept("IF", "EXISTS")
+    return cursor.table_name(table[0]) == table and any(map(is_unique, alter_actions(cursor.rest(), table[0])))
 
 
 def _effects(cursor: Cursor, context: _Context) -> Iterator[Effect]:

@@ -87,7 +87,7 @@ def altered(
         for placed in draft.columns
     )
     doubts = [action.reason for action in actions if isinstance(action, Doubt)]
-    if ignore and any(_is_unique(action) for action in actions):
+    if ignore and any(is_unique(action) for action in actions):
         doubts.append("ALTER IGNORE deletes rows that violate a unique index")
     doubts += _unknown_values(before, actions)
     after = replace(before, columns=columns, primary_key=key, unique_key=_unique_key(before, key, actions))
@@ -118,7 +118,8 @@ def is_nothing(effect: Altered) -> bool:
     return stays and effect.before == effect.after and not effect.doubt
 
 
-def _is_unique(action: Action) -> bool:
+def is_unique(action: Action) -> bool:
+    """Whether the action adds a unique index or a key."""
     defined = action.definition if isinstance(action, (Add, Change)) else None
     return isinstance(action, (SetKey, UniqueIndex)) or (defined is not None and (defined.unique or defined.key))
 

@@ -32,9 +32,7 @@ def follow_statement(work: ApplyContext, piece: SchemaRange) -> Waiting | None:
     """
     assert piece.then is not None
     event, effects = piece.then.event, piece.then.effects
-    if piece.then.surprise:
-        table = ".".join(work.request.name)
-        log.warning("structure in the log differs from the preceding DDL statements", table=table, at=str(piece.end))
+    _warn(work, piece)
     created = next((effect for effect in effects if isinstance(effect, Created)), None)
     if any(isinstance(effect, Moved) for effect in effects):
         raise refusal(work.request.name, event, piece.then.refused)
@@ -56,6 +54,20 @@ def follow_statement(work: ApplyContext, piece: SchemaRange) -> Waiting | None:
     work.make(changes, piece.begin, piece.end)
     work.ddl_applied_to, work.condition = piece.end, condition
     return None
+
+
+def _warn(work: ApplyContext, piece: SchemaRange) -> None:
+    """Log what makes silver differ from the source, or the log from itself, without a stop of the table."""
+    assert piece.then is not None
+    table, at = ".".join(work.request.name), str(piece.end)
+    if piece.then.surprise:
+        log.warning("structure in the log differs from the preceding DDL statements", table=table, at=at)
+    if any(isinstance(effect, Altered) and effect.unique_in_copy for effect in piece.then.effects):
+        log.warning(
+            "an online DDL adds a unique index: if rows violated it, only silver still has them; run dmdelta validate",
+            table=table,
+            at=at,
+        )
 
 
 def plan_following(work: ApplyContext, effects: Sequence[Effect], at: Position) -> tuple[list[Change], Condition]:

@@ -32,7 +32,7 @@ OtherStructure = Callable[[TableName, Position], TableSchema | None]
 """The structure of another table at a position; None if unknown."""
 
 
-ShadowChange = Callable[[TableName, TableSchema, Position], Altered | None]
+ShadowChange = Callable[[TableName, TableSchema, Position], Altered | Unread | Moved | None]
 """The change that statements on a shadow table before a position make to the real table; None if unknown."""
 
 

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from dmdelta.changelog.context import SourceContext
 from dmdelta.changelog.ranges import of_source, of_table
-from dmdelta.ddl.tracking.effects import Altered, Created, Origin
+from dmdelta.ddl.tracking.effects import Altered, Moved, Unread
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
@@ -15,6 +15,7 @@ from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.rules import NO_RULES
 from dmdelta.silver.schema.ddl_effects import TableLog, follow, next_recorded
 from dmdelta.silver.schema.range_profile import IS_STRUCTURE, StructureEvent, structure_before
+from dmdelta.silver.schema.shadow_change import plan_shadow_change
 
 
 def structure_at(
@@ -80,26 +81,7 @@ def is_overridden(spark: SparkSession, log: SourceContext, table: TableName, end
 
 def _shadow_change(
     spark: SparkSession, log: SourceContext, shadow: TableName, real: TableSchema, at: Position
-) -> Altered | None:
-    """The change that the statements on a shadow table, from its CREATE on, make to the real table's structure."""
+) -> Altered | Unread | Moved | None:
+    """The change that the statements on a shadow table before `at` make to the real table's structure."""
     earlier = structure_before(spark, log.lakehouse, log.source_id, shadow, at)
-    as_real = replace(log, rules=NO_RULES)
-    history = table_log(spark, as_real, shadow, earlier)
-    schema: TableSchema | None = None
-    origins: dict[str, Origin] = {}
-    for event in earlier:
-        followed = follow(history, schema, event, None)
-        for effect in followed.effects:
-            if isinstance(effect, Created) and followed.schema is not None:
-                names = {column.name.lower(): column.name for column in real.columns}
-                origins = {column.name: Origin(names.get(column.name.lower())) for column in followed.schema.columns}
-            elif isinstance(effect, Altered):
-                pairs = zip(effect.after.columns, effect.origins, strict=True)
-                origins = {
-                    column.name: origins[origin.was] if origin.was is not None else origin for column, origin in pairs
-                }
-        schema = followed.schema
-    if schema is None or set(origins) != {column.name for column in schema.columns}:
-        return None
-    after = replace(schema, schema=real.schema, table=real.table)
-    return Altered(real, after, tuple(origins[column.name] for column in after.columns))
+    return plan_shadow_change(table_log(spark, replace(log, rules=NO_RULES), shadow, earlier), real)
