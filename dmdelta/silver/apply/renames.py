@@ -5,7 +5,7 @@ at the statement. That version follows from the table's own commits, even after 
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
@@ -18,7 +18,7 @@ from dmdelta.ddl.types.silver_types import OWN_COLUMNS
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.lakehouse.changes import Change
 from dmdelta.lakehouse.commits import overwrite
-from dmdelta.lakehouse.history import own_commits
+from dmdelta.lakehouse.history import OwnCommit, newest_commits, own_commits
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
@@ -258,11 +258,26 @@ def _altered(work: ApplyContext, schema: TableSchema, renaming: Renaming) -> tup
 
 def _version_before(spark: SparkSession, request: ApplyRequest, at: Position) -> int | None:
     """The Delta version of a silver table before the statement at `at`; None if there is none."""
-    app = request.context.table(request.name).app
-    for commit in own_commits(spark, request.target.place, app):
+    place, app = request.target.place, request.context.table(request.name).app
+    newest, _ = newest_commits(spark, place, app)
+    return plan_version_before(own_commits(spark, place, app), newest, at)
+
+
+def plan_version_before(commits: Iterable[OwnCommit], newest: int | None, at: Position) -> int | None:
+    """The newest version of a silver table before the statement at `at`; None if its history has none.
+
+    Versions between two of the table's own commits are part of it: they are repairs, released rows or compactions.
+
+    Args:
+        commits: the table's own commits, newest first.
+        newest: the table's newest version by any writer; None if it does not exist.
+    """
+    version = newest
+    for commit in commits:
         tag = commit.tag
         if tag.end < at or (tag.end == at and tag.rest is None):
-            return commit.version
+            return version
+        version = commit.version - 1
     return None
 
 

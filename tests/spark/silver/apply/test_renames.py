@@ -1,6 +1,7 @@
 """RENAME TABLE in silver: the rows move with the name, or every table keeps what it has."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -8,6 +9,7 @@ from dmdelta.errors import UnsupportedSchemaChange
 from dmdelta.model.schema import TableSchema
 from dmdelta.rules import OnlineDdl
 from dmdelta.silver.apply.apply import apply_group
+from dmdelta.silver.history.repair import damaged_rows, repair_rows, repair_tag, swap
 from dmdelta.silver.rows.strategy import Mode
 from dmdelta.silver.schema.range_profile import tables_with_events
 from tests.support.changelog import ITEMS, Changelog
@@ -31,8 +33,8 @@ def renamed(spark, lakehouse):
     return changelog, begin, changelog.land()
 
 
-def apply_both(changelog, begin, end, **more):
-    requests = [changelog.request(begin, end, name=name, batch=1, **more) for name in (OLD, NEW)]
+def apply_both(changelog, begin, end, batch=1):
+    requests = [changelog.request(begin, end, name=name, batch=batch) for name in (OLD, NEW)]
     events = tables_with_events(changelog.spark, requests[0].context, begin, end)
     return {result.table: result for result in apply_group(changelog.spark, events, requests)}
 
@@ -84,3 +86,41 @@ def test_a_cut_over_whose_trash_table_is_not_recognized(spark, lakehouse):
     with pytest.raises(UnsupportedSchemaChange, match="items_bin matches no pattern of trash-table-rules"):
         apply_group(spark, tables_with_events(spark, context, begin, end), [request])
     assert changelog.silver() == [(1, "kept")]
+
+
+def released(spark, target, table):
+    """Add a row as `dmdelta quality release` does."""
+    live = spark.table(target.place)
+    rows = live.selectExpr("7L AS id", "'released' AS v", "_dm_version", "_dm_committed_at")
+    wrong = damaged_rows(live, rows, rows.where("false"), table)
+    repair_rows(spark, target.place, wrong, table, partial(repair_tag, spark, target, "run-1"))
+
+
+def rebuilt(spark, target, table):
+    """Replace the rows as `dmdelta replay --rebuild` does."""
+    live = spark.table(target.place)
+    added = live.selectExpr("7L AS id", "'released' AS v", "_dm_version", "_dm_committed_at")
+    swap(spark, target, live.unionAll(added), table, "run-1")
+
+
+@pytest.mark.parametrize("repair", [released, rebuilt])
+def test_rows_that_a_repair_has_written_move_with_the_name(spark, lakehouse, repair):
+    """A repair has no commit of the table's own application; a RENAME that follows it directly copies its rows, too."""
+    changelog = Changelog(spark, lakehouse)
+    begin = changelog.position
+    for name in (OLD, NEW):
+        changelog.tell(TableSchema(*name, ITEMS.columns, ITEMS.primary_key))
+    changelog.insert({"id": 1, "v": "old"}, OLD)
+    middle = changelog.land()
+    target = changelog.request(begin, middle, name=OLD).context.table(OLD)
+    apply_both(changelog, begin, middle)
+    repair(spark, target, TableSchema(*OLD, ITEMS.columns, ITEMS.primary_key))
+    spark.sql(f"OPTIMIZE {target.place}")
+    for name in (OLD, NEW):
+        changelog.ddl("RENAME TABLE items TO renamed", name)
+        changelog.offset -= 10
+    changelog.offset += 10
+    end = changelog.land()
+    apply_both(changelog, middle, end, batch=2)
+    assert changelog.silver(OLD) == []
+    assert changelog.silver(NEW) == [(1, "old"), (7, "released")]

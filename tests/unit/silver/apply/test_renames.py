@@ -1,11 +1,15 @@
 """RENAME TABLE: groups of tables, and the content of each afterwards."""
 
+from datetime import datetime, timezone
+
 import pytest
 
+from dmdelta.lakehouse.history import CommitTag, OwnCommit
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.rules import NO_RULES, OnlineDdl, SourceRules
-from dmdelta.silver.apply.renames import plan_groups, plan_renamings
+from dmdelta.silver.apply.renames import plan_groups, plan_renamings, plan_version_before
+from dmdelta.silver.schema.evolution import UNMARK
 from dmdelta.silver.schema.range_profile import StructureEvent, TableEvents
 
 AT = Position(1, "b.000001", 20)
@@ -65,3 +69,28 @@ def test_groups():
     tables = [events("a", swap), events("b", swap, "RENAME TABLE b TO c"), events("c"), events("d", "TRUNCATE d")]
     groups = plan_groups(tables)
     assert sorted(sorted(table.table for table in group) for group in groups) == [["a", "b", "c"], ["d"]]
+
+
+BEFORE, AFTER = Position(1, "b.000001", 10), Position(1, "b.000001", 30)
+
+
+def own(version, end, rest=None):
+    tag = CommitTag("app", version, "t", "s1", "run", end, end, rest=rest)
+    return OwnCommit(version, tag, datetime(2026, 1, 1, tzinfo=timezone.utc))
+
+
+@pytest.mark.parametrize(
+    ("commits", "newest", "version"),
+    [
+        ([own(5, BEFORE)], 5, 5),
+        ([own(5, BEFORE)], 8, 8),
+        ([own(5, AT)], 8, 8),
+        ([own(9, AT, ()), own(5, BEFORE)], 12, 8),
+        ([own(11, AFTER), own(10, AT, ()), own(9, AT, (UNMARK,)), own(5, AT), own(4, BEFORE)], 12, 8),
+        ([own(9, AT, ())], 12, None),
+        ([], None, None),
+    ],
+)
+def test_the_rows_before_a_statement_include_later_repairs(commits, newest, version):
+    """The version is the last one before the table's first commit of the statement, whoever has written it."""
+    assert plan_version_before(commits, newest, AT) == version
