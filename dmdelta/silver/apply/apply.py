@@ -16,7 +16,7 @@ from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.sharding import Waiting
 from dmdelta.silver.apply.context import ApplyContext, begin_table, open_context
 from dmdelta.silver.apply.ddl import follow_statement
-from dmdelta.silver.apply.gate import check_batch, clear_emptied
+from dmdelta.silver.apply.gate import check_batch
 from dmdelta.silver.apply.key_conflicts import check_key_clashes
 from dmdelta.silver.apply.renames import plan_renamings, rename_tables
 from dmdelta.silver.apply.request import ApplyRequest, ApplyResult, RowsPath
@@ -116,8 +116,6 @@ def apply_table(spark: SparkSession, request: ApplyRequest) -> ApplyResult:
                 return work.result(piece.schema, waits)
             unseen = False
         _apply_rows(work, piece, inside, last=piece.then is None and request.whole)
-        if piece.then is not None:
-            clear_emptied(work, piece)
         waits = follow_statement(work, piece) if piece.then is not None else None
         if waits is not None:
             return work.result(piece.schema, waits)

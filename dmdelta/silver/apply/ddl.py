@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from dmdelta.ddl.tracking.effects import Altered, Created, Dropped, Effect, Moved, Renamed, Truncated, Unread
+from dmdelta.ddl.tracking.effects import EMPTYING, Altered, Created, Dropped, Effect, Moved, Renamed, Truncated, Unread
 from dmdelta.errors import SchemaError
 from dmdelta.lakehouse.changes import Change, Verb
 from dmdelta.lakehouse.spark_errors import wrapped
@@ -10,6 +10,7 @@ from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.sharding import Waiting
 from dmdelta.silver.apply.context import ApplyContext, begin_table
+from dmdelta.silver.apply.gate import clear_emptied
 from dmdelta.silver.apply.shard_ddl import follow_in_shard, join_shard
 from dmdelta.silver.rows.strategy import Mode
 from dmdelta.silver.schema.evolution import plan_change, plan_creation, plan_drop, plan_truncation
@@ -38,6 +39,8 @@ def follow_statement(work: ApplyContext, piece: SchemaRange) -> Waiting | None:
         raise refusal(work.request.name, event, piece.then.refused)
     unsupported = any(isinstance(effect, Unread) and effect.unsupported for effect in effects)
     if work.condition is Condition.ABSENT and not unsupported:
+        if _empties(effects):
+            clear_emptied(work, piece.end)
         if created is not None and created.schema is not None:
             begin_table(work, created.schema, piece.end)
         work.ddl_applied_to = piece.end
@@ -45,15 +48,32 @@ def follow_statement(work: ApplyContext, piece: SchemaRange) -> Waiting | None:
         return join_shard(work, joined, piece.end) if joined is not None else None
     if work.request.target.merged:
         return follow_in_shard(work, piece)
+    _follow_alone(work, piece)
+    return None
+
+
+def _follow_alone(work: ApplyContext, piece: SchemaRange) -> None:
+    """Apply the statement to a table that is not merged.
+
+    Raises:
+        UnsupportedSchemaChange, Fenced, CommitConflict, LakehouseError: as `follow_statement`.
+    """
+    assert piece.then is not None
+    event, effects = piece.then.event, piece.then.effects
     if piece.then.refused:
         raise refusal(work.request.name, event, piece.then.refused)
     try:
         changes, condition = plan_following(work, effects, piece.end)
     except SchemaError as error:
         raise refusal(work.request.name, event, error.message) from error
+    if _empties(effects):
+        clear_emptied(work, piece.end)
     work.make(changes, piece.begin, piece.end)
     work.ddl_applied_to, work.condition = piece.end, condition
-    return None
+
+
+def _empties(effects: Sequence[Effect]) -> bool:
+    return any(isinstance(effect, EMPTYING) for effect in effects)
 
 
 def _warn(work: ApplyContext, piece: SchemaRange) -> None:

@@ -11,9 +11,9 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
-from dmdelta.ddl.tracking.effects import EMPTYING
 from dmdelta.errors import QualityError
 from dmdelta.lakehouse.spark_errors import wrapped
+from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
 from dmdelta.silver.apply.context import ApplyContext
 from dmdelta.silver.apply.quarantine import IMAGE, REASONS, Quarantine
@@ -21,7 +21,6 @@ from dmdelta.silver.apply.request import ApplyRequest
 from dmdelta.silver.apply.row_checks import OnFailure, RowCheck, no_checks
 from dmdelta.silver.rows.batch import Batch
 from dmdelta.silver.rows.compaction import compacted, inserted_rows, keyed_changes, silver_rows
-from dmdelta.silver.schema.schema_ranges import SchemaRange
 from dmdelta.silver.table.target import Target
 
 
@@ -102,16 +101,14 @@ def check_reload(
     return CheckedReload(rows.where(~failing), evaluated, failures)
 
 
-def clear_emptied(work: ApplyContext, piece: SchemaRange) -> None:
-    """Remove rows from the quarantine that the statement at the end of a schema range deletes. Call it before that.
+def clear_emptied(work: ApplyContext, before: Position) -> None:
+    """Remove rows from the quarantine that a statement at `before` deletes. Call it directly before silver's commit.
 
     Raises:
         LakehouseError: the quarantine cannot be written.
     """
-    assert piece.then is not None
-    empties = any(isinstance(effect, EMPTYING) for effect in piece.then.effects)
-    if empties and work.request.context.checks is not no_checks:
-        Quarantine.of(work.request.target).clear(work.spark, piece.end)
+    if work.request.context.checks is not no_checks:
+        Quarantine.of(work.request.target).clear(work.spark, before)
 
 
 def has_quarantined(spark: SparkSession, request: ApplyRequest) -> bool:

@@ -1,6 +1,6 @@
 """Shard DDL: apply a shard's statement to the merged table, skip it, or wait for other shards."""
 
-from dmdelta.ddl.tracking.effects import Altered, Created, Dropped, Effect, Renamed, Truncated
+from dmdelta.ddl.tracking.effects import EMPTYING, Altered, Created, Effect, Renamed
 from dmdelta.errors import SchemaError, UnsupportedSchemaChange
 from dmdelta.lakehouse.changes import Change, Verb
 from dmdelta.lakehouse.spark_errors import wrapped
@@ -9,6 +9,7 @@ from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
 from dmdelta.sharding import Action, Columns, Waiting, joining, operations
 from dmdelta.silver.apply.context import ApplyContext
+from dmdelta.silver.apply.gate import clear_emptied
 from dmdelta.silver.apply.shard_columns import ShardChange, own_older
 from dmdelta.silver.apply.shard_merge import plan_leaving_out, plan_shard_change
 from dmdelta.silver.schema.lookup import is_overridden
@@ -81,7 +82,7 @@ def follow_in_shard(work: ApplyContext, piece: SchemaRange) -> Waiting | None:
         raise refusal(name, event, piece.then.refused)
     if any(isinstance(effect, Renamed) for effect in piece.then.effects):
         raise refusal(name, event, "a renamed shard cannot be distinguished from a new shard")
-    emptied = any(isinstance(effect, Truncated | Dropped | Created) for effect in piece.then.effects)
+    emptied = any(isinstance(effect, EMPTYING) for effect in piece.then.effects)
     target = work.request.target
     first = (Change(Verb.DELETE, own_older(target, piece.end)),) if emptied else ()
     existing = work.columns()
@@ -95,6 +96,8 @@ def follow_in_shard(work: ApplyContext, piece: SchemaRange) -> Waiting | None:
             raise
         except SchemaError as error:
             raise refusal(name, event, error.message) from error
+    if first:
+        clear_emptied(work, piece.end)
     work.make(first, piece.begin, piece.end)
     work.ddl_applied_to = piece.end
     if piece.then.schema is None:
@@ -135,6 +138,8 @@ def _decide(work: ApplyContext, waiting: Waiting, existing: Columns, first: tupl
     if plan.unknown and not first and _has_rows(work):
         raise SchemaError(plan.unknown)
     is_statement = bool(waiting.text)
+    if first:
+        clear_emptied(work, waiting.position)
     work.make((*first, *plan.changes), waiting.position, waiting.position, statement=is_statement)
     if is_statement:
         work.ddl_applied_to = waiting.position
