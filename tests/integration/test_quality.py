@@ -119,6 +119,18 @@ def test_rows_that_fail_are_quarantined_until_they_pass(mysql80, spark, tmp_path
     assert [row.image for row in spark.table(shop.apart).selectExpr("image:id::INT AS image").collect()] == [9]
 
 
+def test_a_statement_empties_the_quarantine_after_the_suites_were_removed(mysql80, spark, tmp_path):
+    """A task without suites still applies its log to the quarantine that an earlier run has written."""
+    shop = Checked(tmp_path, mysql80, EMAIL)
+    shop.do("INSERT INTO orders VALUES (1, 'a@b', 1), (2, 'broken', 2)")
+    shop.task.catch_up()
+    shop.assert_parted(spark, 2)
+    del shop.task.settings["quality"]
+    shop.do("TRUNCATE TABLE orders", "INSERT INTO orders VALUES (3, 'broken', 3)")
+    shop.task.catch_up()
+    shop.assert_parted(spark)
+
+
 @pytest.mark.long
 def test_one_bad_row_in_a_hundred_thousand(mysql80, spark, tmp_path, capsys):
     """It alone is quarantined, with its reason; all others are in silver, and after a fix it is, too, exactly once."""

@@ -40,7 +40,6 @@ from dmdelta.lakehouse.session import maintenance_session
 from dmdelta.logging import get_logger
 from dmdelta.quality.results import QUALITY
 from dmdelta.silver.apply.quarantine import Quarantine
-from dmdelta.silver.apply.row_checks import no_checks
 
 log = get_logger(__name__)
 POLL_SECONDS = 10.0
@@ -106,9 +105,8 @@ class BackgroundMaintenance:
         scheduler, name = self.scheduler, state.name
         state.commits = 0
         target = scheduler.context.table(name)
-        tables = [maintained_silver(self.spark, target.place)]
-        if scheduler.context.checks is not no_checks:
-            tables.append(MaintainedTable(Quarantine.of(target).place, Content.QUARANTINE))
+        quarantine = MaintainedTable(Quarantine.of(target).place, Content.QUARANTINE)
+        tables = (maintained_silver(self.spark, target.place), quarantine)
         worn = [(table, plan) for table in tables if (plan := self._plan(table, stop)).actions]
         if not worn:
             return

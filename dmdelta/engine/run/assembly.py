@@ -45,7 +45,6 @@ from dmdelta.model.position import Position
 from dmdelta.quality.results import ResultStore
 from dmdelta.rules.operators import Operator
 from dmdelta.sharding import Coordination, ShardSides
-from dmdelta.silver.apply.row_checks import no_checks
 from dmdelta.silver.apply.silver_context import SilverContext
 from dmdelta.sink.reload_feed import ReloadFeed
 
@@ -139,7 +138,7 @@ def _open_silver(opened: _Opened, operators: Mapping[Position, Operator], shards
     task, relaying, source = opened.task, opened.relaying, opened.start.source
     context = replace(
         task.silver_context(source.source_id, relaying.flavor, operators, shards),
-        checks=TableChecks(task.spark, task.suites) if task.suites.by_table else no_checks,
+        checks=TableChecks(task.spark, task.suites),
         memory=source.memory,
     )
     if shards.mode is not None:

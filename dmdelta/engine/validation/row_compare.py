@@ -18,8 +18,8 @@ from dmdelta.model.spark_sql import quote
 from dmdelta.quality.reconcile import HashedRow, Kind
 from dmdelta.quality.row_compare import RowLook, SourceRows, left_out_of
 from dmdelta.quality.row_keys import RowKey
+from dmdelta.silver.apply.gate import may_have_quarantined
 from dmdelta.silver.apply.quarantine import with_quarantined
-from dmdelta.silver.apply.row_checks import no_checks
 from dmdelta.silver.apply.silver_context import SilverContext
 from dmdelta.silver.rows.compaction import key_names, keyed_changes
 from dmdelta.silver.schema.range_profile import TableEvents
@@ -153,7 +153,7 @@ class RowComparer:
         with wrapped(self.place, "reading"):
             held = self.spark.table(self.place)
         rows = shard_rows(target, held)
-        if self.context.checks is not no_checks:
+        if may_have_quarantined(self.context, target):
             rows = with_quarantined(self.spark, target, rows, seen_whole(target, self.schema, held))
         return own_rows(target, self.schema, rows).rows
 

@@ -175,8 +175,7 @@ def _apply_rows(work: ApplyContext, piece: SchemaRange, events: TableEvents, *, 
         memory=_in_memory(work, piece, events),
     )
     work.clashes += check_key_clashes(work, batch)
-    target = work.request.target
-    guarded = check_batch(batch, target, work.request.context.checks(target, batch.schema))
+    guarded = check_batch(batch, work.request)
     work.failures.update(guarded.failures)
     batch = guarded.batch
     facts, literal = facts_of(batch)

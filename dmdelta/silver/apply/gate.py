@@ -14,11 +14,12 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 from dmdelta.errors import QualityError
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.position import Position
-from dmdelta.model.schema import TableSchema
+from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.silver.apply.context import ApplyContext
 from dmdelta.silver.apply.quarantine import IMAGE, REASONS, Quarantine
 from dmdelta.silver.apply.request import ApplyRequest
 from dmdelta.silver.apply.row_checks import OnFailure, RowCheck, no_checks
+from dmdelta.silver.apply.silver_context import SilverContext
 from dmdelta.silver.rows.batch import Batch
 from dmdelta.silver.rows.compaction import compacted, inserted_rows, keyed_changes, silver_rows
 from dmdelta.silver.table.target import Target
@@ -51,21 +52,25 @@ class CheckedReload:
     failures: Mapping[str, int]
 
 
-def check_batch(batch: Batch, target: Target, checks: Sequence[RowCheck]) -> CheckedBatch:
+def check_batch(batch: Batch, request: ApplyRequest) -> CheckedBatch:
     """Evaluate a batch. Failing rows are quarantined, or stop the table, before silver gets any row of the batch.
 
     Raises:
         QualityError: rows fail an expectation that stops the table, or the batch cannot be evaluated.
         LakehouseError: bronze cannot be read, or the quarantine cannot be written.
     """
-    if not checks or not batch.events.row_count:
+    if not batch.events.row_count:
         return CheckedBatch(batch, {})
-    assert_evaluable(target, checks, keyed=batch.keyed, partial=bool(batch.events.partial))
-    with wrapped(batch.bronze, "reading"):
-        _, failures = _count(_evaluated_rows(batch), checks)
-    _assert_none_stops(target, checks, failures)
+    target, failures = request.target, dict[str, int]()
+    checks = request.context.checks(target, batch.schema)
+    if checks:
+        assert_evaluable(target, checks, keyed=batch.keyed, partial=bool(batch.events.partial))
+        with wrapped(batch.bronze, "reading"):
+            _, failures = _count(_evaluated_rows(batch), checks)
+        _assert_none_stops(target, checks, failures)
     quarantining = [check for check in checks if check.on_failure is OnFailure.QUARANTINE]
     if not quarantining:
+        _clear_changed(batch, request)
         return CheckedBatch(batch, failures)
     quarantine, fails = Quarantine.of(target), any(check.name in failures for check in quarantining)
     if fails or quarantine.has_rows(batch.spark):
@@ -73,8 +78,31 @@ def check_batch(batch: Batch, target: Target, checks: Sequence[RowCheck]) -> Che
     return CheckedBatch(replace(batch, failing=failing_any(quarantining)) if fails else batch, failures)
 
 
+def _clear_changed(batch: Batch, request: ApplyRequest) -> None:
+    """Remove the batch's rows from the quarantine of a table whose expectations no longer quarantine rows.
+
+    Raises:
+        QualityError: the batch does not have the key and the values of each row.
+        LakehouseError: the quarantine cannot be read or written.
+    """
+    context, target = request.context, request.target
+    if not may_have_quarantined(context, target):
+        return
+    quarantine = Quarantine.of(target)
+    if not quarantine.has_rows(batch.spark):
+        context.unquarantined.add(_quarantine_key(target))
+        return
+    if not batch.keyed or batch.events.partial:
+        table = ".".join(target.source)
+        raise QualityError(
+            f"{table} has quarantined rows, which changes without a key or with partial row images cannot reach",
+            hint=f"release or discard them: dmdelta quality release SPEC --table {table} (--force, --discard)",
+        )
+    quarantine.update(batch.spark, _net_rows(batch, ()), batch.schema)
+
+
 def check_reload(
-    spark: SparkSession, read: DataFrame, schema: TableSchema, target: Target, checks: Sequence[RowCheck]
+    spark: SparkSession, read: DataFrame, schema: TableSchema, context: SilverContext, target: Target
 ) -> CheckedReload:
     """Evaluate rows that replace a silver table's. The failing rows replace the contents of its quarantine.
 
@@ -86,14 +114,16 @@ def check_reload(
         QualityError: rows fail an expectation that stops the table.
         LakehouseError: bronze cannot be read, or the quarantine cannot be written.
     """
-    rows = inserted_rows(read, schema)
-    if not checks:
-        return CheckedReload(rows, 0, {})
-    with wrapped(target.context.lakehouse.bronze, "reading"):
-        evaluated, failures = _count(rows, checks)
-    _assert_none_stops(target, checks, failures)
+    rows, checks = inserted_rows(read, schema), context.checks(target, schema)
+    evaluated, failures = 0, dict[str, int]()
+    if checks:
+        with wrapped(context.lakehouse.bronze, "reading"):
+            evaluated, failures = _count(rows, checks)
+        _assert_none_stops(target, checks, failures)
     quarantining = [check for check in checks if check.on_failure is OnFailure.QUARANTINE]
     if not quarantining:
+        if has_quarantined(spark, context, target):
+            Quarantine.of(target).forget(spark)
         return CheckedReload(rows, evaluated, failures)
     failing = failing_any(quarantining)
     reasoned = inserted_rows(read, schema, f"after AS {IMAGE}").withColumn(REASONS, _reasons(quarantining))
@@ -107,17 +137,26 @@ def clear_emptied(work: ApplyContext, before: Position) -> None:
     Raises:
         LakehouseError: the quarantine cannot be written.
     """
-    if work.request.context.checks is not no_checks:
+    if has_quarantined(work.spark, work.request.context, work.request.target):
         Quarantine.of(work.request.target).clear(work.spark, before)
 
 
-def has_quarantined(spark: SparkSession, request: ApplyRequest) -> bool:
-    """Whether rows of a table are in quarantine.
+def may_have_quarantined(context: SilverContext, target: Target) -> bool:
+    """Whether rows of a table can be in quarantine, without a look-up."""
+    return context.checks is not no_checks and _quarantine_key(target) not in context.unquarantined
+
+
+def has_quarantined(spark: SparkSession, context: SilverContext, target: Target) -> bool:
+    """Whether rows of a table are in quarantine, also those that its expectations no longer quarantine.
 
     Raises:
         LakehouseError: the quarantine cannot be read.
     """
-    return request.context.checks is not no_checks and Quarantine.of(request.target).has_rows(spark)
+    return may_have_quarantined(context, target) and Quarantine.of(target).has_rows(spark)
+
+
+def _quarantine_key(target: Target) -> tuple[str, TableName]:
+    return Quarantine.of(target).place, target.source
 
 
 def _assert_none_stops(target: Target, checks: Sequence[RowCheck], failures: Mapping[str, int]) -> None:
@@ -183,7 +222,8 @@ def _net_rows(batch: Batch, checks: Sequence[RowCheck]) -> DataFrame:
     deleted = "_dm_deleted"
     rows = silver_rows(_net_changes(batch), batch.schema, f"op = 'delete' AS {deleted}", f"after AS {IMAGE}")
     nothing = F.array().cast("array<string>")
-    return rows.withColumn(REASONS, F.when(F.col(deleted), nothing).otherwise(_reasons(checks)))
+    reasons = _reasons(checks) if checks else nothing
+    return rows.withColumn(REASONS, F.when(F.col(deleted), nothing).otherwise(reasons))
 
 
 def _count(rows: DataFrame, checks: Sequence[RowCheck]) -> tuple[int, dict[str, int]]:

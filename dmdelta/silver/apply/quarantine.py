@@ -18,7 +18,7 @@ from dmdelta.lakehouse.history import commits
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.lakehouse.metadata_table import create_metadata
 from dmdelta.lakehouse.spark_errors import wrapped
-from dmdelta.lakehouse.tables import UNFINISHED, table_state
+from dmdelta.lakehouse.tables import UNFINISHED
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.model.spark_sql import literal, quote
@@ -90,7 +90,7 @@ class Quarantine:
         Raises:
             LakehouseError: it cannot be read.
         """
-        if at is None and table_state(spark, self.place) is None:
+        if at is None and self.version(spark) is None:
             return False
         with wrapped(self.place, "reading"):
             return not self.rows(spark, at).limit(1).isEmpty()
@@ -165,13 +165,12 @@ class Quarantine:
         self._run(spark, f"DELETE FROM {self.place} WHERE {self._own}")
 
     def clear(self, spark: SparkSession, before: Position) -> None:
-        """Delete rows that are older than a statement that empties the table.
+        """Delete rows that are older than a statement that empties the table. The quarantine must exist.
 
         Raises:
             CommitConflict, LakehouseError: it cannot be written.
         """
-        if self.has_rows(spark):
-            self._run(spark, f"DELETE FROM {self.place} WHERE {self._own} AND {older_than(before)}")
+        self._run(spark, f"DELETE FROM {self.place} WHERE {self._own} AND {older_than(before)}")
 
     def remove(self, spark: SparkSession, rows: DataFrame) -> None:
         """Delete rows that `silver_rows_of` returned.

@@ -183,7 +183,7 @@ def _unclear(
     origin = requests.get(source) if source is not None else None
     if request.target.merged or (origin is not None and origin.target.merged):
         return "a renamed shard cannot be distinguished from a new shard"
-    if has_quarantined(spark, request):
+    if has_quarantined(spark, request.context, request.target):
         return "it has quarantined rows: see dmdelta quality release"
     if source is None:
         return ""

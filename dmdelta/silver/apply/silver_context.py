@@ -15,11 +15,13 @@ class SilverContext(SourceContext):
 
     Attributes:
         shards: coordinates the shards of merged tables across all sources.
-        checks: the expectations of a table's rows.
+        checks: the expectations of a table's rows. With `no_checks`, its quarantine is neither read nor written.
+        unquarantined: quarantines, by place and source table, that have no rows and get none during the run.
     """
 
     shards: Coordination = field(default_factory=Coordination)
     checks: RowChecks = no_checks
+    unquarantined: set[tuple[str, TableName]] = field(default_factory=set, compare=False, repr=False)
 
     def table(self, name: TableName) -> Target:
         """The silver table of a source table.

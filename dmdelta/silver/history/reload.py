@@ -101,7 +101,7 @@ def reload_table(spark: SparkSession, request: ReloadRequest) -> Reloaded:
         if target.merged
         else target.silver_schema(schema)
     )
-    guarded = check_reload(spark, rows, seen, target, request.context.checks(target, seen))
+    guarded = check_reload(spark, rows, seen, request.context, target)
     overwrite(spark, guarded.rows, target.place, tag, columns_too=not same, among=target.own_rows)
     if not same:
         restore_clustering(spark, target.place, seen)
