@@ -187,6 +187,12 @@ class Points:
         with self._lock:
             return self._global.position
 
+    @property
+    def tables(self) -> frozenset[TableName]:
+        """The tables that have a point."""
+        with self._lock:
+            return frozenset(self._tables)
+
     def pending(self) -> set[TableName]:
         """The tables that have not completed a handed-over range."""
         with self._lock:

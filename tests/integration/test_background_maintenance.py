@@ -66,3 +66,23 @@ def maintain(task, *arguments):
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr[-3000:]
     return {table["table"]: table for table in json.loads(ended.stdout)}
+
+
+@pytest.mark.long
+def test_old_files_of_an_idle_table_are_removed_after_a_restart(mysql80, spark, tmp_path, monkeypatch):
+    """A run vacuums what an earlier run has replaced last, although the table does not change any more."""
+    monkeypatch.setattr("dmdelta.engine.maintenance.background.POLL_SECONDS", 0.5)
+    monkeypatch.setattr("dmdelta.engine.maintenance.background.SLOW_SECONDS", 1.0)
+    task = Task(tmp_path, mysql80, mysql80.fresh_database("idle"), mode="all")
+    mysql80.execute(
+        "CREATE TABLE notes (id INT PRIMARY KEY, v INT)", "INSERT INTO notes VALUES (1, 1)", database=task.database
+    )
+    task.catch_up()
+    mysql80.execute("UPDATE notes SET v = 2", database=task.database)
+    task.catch_up()
+    place = Lakehouse(root=str(task.root)).silver(task.database, "notes")
+    spark.sql(f"ALTER TABLE {place} SET TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 0 hours')")
+    folder = Path(place.split("`")[1])
+    with task.running():
+        wait_until(lambda: any("VACUUM END" in file.read_text() for file in folder.glob("_delta_log/*.json")), 120)
+    assert spark.sql(f"SELECT id, v FROM {place}").collect() == [(1, 2)]

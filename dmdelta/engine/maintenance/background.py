@@ -5,6 +5,7 @@ it catches up. Bronze is append-only, and whole days of it expire, which is no c
 """
 
 import time
+from collections import defaultdict
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 
@@ -14,10 +15,10 @@ from dmdelta.bronze.schema import PARTITION_COLUMN
 from dmdelta.checkpoint.store import CHECKPOINT
 from dmdelta.engine.apply.scheduler import TableScheduler
 from dmdelta.engine.apply.shard_locks import SHARD_DDL_LOCKS, SINK_SHARD_DDL_LOCKS
-from dmdelta.engine.apply.table_state import TableState
 from dmdelta.engine.control.cancellation import StopRequest
 from dmdelta.engine.control.table import CONTROL
 from dmdelta.engine.ingest.schema_history import SCHEMA_HISTORY
+from dmdelta.engine.maintenance.due import CHECK_INTERVAL, LastCheck, plan_check, plan_due
 from dmdelta.engine.maintenance.retention import expire_bronze
 from dmdelta.engine.snapshot.store import SNAPSHOT
 from dmdelta.engine.task.overrides import BINLOG_OPERATORS
@@ -38,6 +39,7 @@ from dmdelta.lakehouse.maintenance.table import (
 )
 from dmdelta.lakehouse.session import maintenance_session
 from dmdelta.logging import get_logger
+from dmdelta.model.schema import TableName
 from dmdelta.quality.results import QUALITY
 from dmdelta.silver.apply.quarantine import Quarantine
 
@@ -46,7 +48,7 @@ POLL_SECONDS = 10.0
 WORN_COMMITS = 50
 """After this many commits of the run a table's history is checked."""
 SLOW_SECONDS = 600.0
-"""How often tables that are seldom written are checked."""
+"""The interval between passes over tables that get few commits."""
 METADATA = (
     *(BINLOG_OPERATORS, CHECKPOINT, CONTROL, QUALITY, SCHEMA_HISTORY, SHARD_DDL_LOCKS, SINK_SHARD_DDL_LOCKS),
     *(SNAPSHOT, VALIDATOR),
@@ -71,6 +73,7 @@ class BackgroundMaintenance:
     _batches: int = 0
     _vacuumed: dict[str, datetime] = field(default_factory=dict)
     _slow: float = field(default_factory=time.monotonic)
+    _checks: dict[TableName, LastCheck] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.spark = maintenance_session(self.task.spark)
@@ -92,22 +95,45 @@ class BackgroundMaintenance:
         """Maintain the tables that need it now. Raises as `follow`."""
         for state in self.scheduler.states:
             if state.commits >= self.worn and not stop.requested:
-                self._silver(state, stop)
+                state.commits = 0
+                self._silver(state.name, stop)
         if self.shared and not stop.requested:
             self._bronze(stop)
-        if self.shared and time.monotonic() - self._slow >= SLOW_SECONDS:
+        if time.monotonic() - self._slow >= SLOW_SECONDS:
             self._slow = time.monotonic()
-            self._expire(stop)
-            for table in metadata_tables(self.task.lakehouse, self.task.spec.name):
-                self._maintain(MaintainedTable(table, Content.METADATA), stop)
+            if self.shared:
+                self._expire(stop)
+                for table in metadata_tables(self.task.lakehouse, self.task.spec.name):
+                    self._maintain(MaintainedTable(table, Content.METADATA), stop)
+            self._seldom_written(stop)
 
-    def _silver(self, state: TableState, stop: StopRequest) -> None:
-        scheduler, name = self.scheduler, state.name
-        state.commits = 0
+    def _seldom_written(self, stop: StopRequest) -> None:
+        """Maintain silver tables that get few commits, and those that earlier runs have written."""
+        context, points = self.scheduler.context, self.scheduler.tables.points
+        states = {state.name: state for state in self.scheduler.states}
+        sources = defaultdict[TableName, list[TableName]](list)
+        for name in sorted(points.tables | states.keys()):
+            if context.rules.wanted(*name):
+                sources[context.table(name).route.name].append(name)
+        written = {name: [states[one] for one in sources[name] if one in states] for name in sources}
+        commits = {name: sum(state.commits for state in written[name]) for name in sources}
+        for name in plan_due(commits, self._checks, datetime.now(timezone.utc)):
+            if stop.requested:
+                return
+            busiest = max(written[name], key=lambda state: state.commits, default=None)
+            for state in written[name]:
+                state.commits = 0
+            self._silver(busiest.name if busiest is not None else sources[name][0], stop)
+
+    def _silver(self, name: TableName, stop: StopRequest) -> None:
+        """Maintain the silver table of a source table, and its quarantine."""
+        scheduler, now = self.scheduler, datetime.now(timezone.utc)
         target = scheduler.context.table(name)
         quarantine = MaintainedTable(Quarantine.of(target).place, Content.QUARANTINE)
         tables = (maintained_silver(self.spark, target.place), quarantine)
-        worn = [(table, plan) for table in tables if (plan := self._plan(table, stop)).actions]
+        plans = [(table, self._plan(table, stop)) for table in tables]
+        self._checks[target.route.name] = plan_check([plan for _, plan in plans], now)
+        worn = [(table, plan) for table, plan in plans if plan.actions]
         if not worn:
             return
         # The quarantine, too: the turns of the table write it.
@@ -145,7 +171,7 @@ class BackgroundMaintenance:
             wear = read_table_health(self.spark, table)
         except DmdeltaError as error:
             self._failed(table.table, error, stop)
-            return MaintenancePlan()
+            return MaintenancePlan(again_at=datetime.now(timezone.utc) + CHECK_INTERVAL)
         if wear is None:
             return MaintenancePlan()
         # The history of a busy table only goes back some hours.

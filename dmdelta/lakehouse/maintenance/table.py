@@ -4,7 +4,7 @@ A table's own history determines what it needs (https://docs.delta.io/delta-util
 VACUUM change no row, and their commits have no tag: looking up a table's position skips them.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
@@ -77,13 +77,19 @@ class TableHealth:
 
 @dataclass(frozen=True, slots=True)
 class MaintenancePlan:
-    """The maintenance that a table needs, in order of execution."""
+    """The maintenance that a table needs, in order of execution.
+
+    Attributes:
+        again_at: when a table that needs none now needs some although nothing writes it; None: not before its next
+            change.
+    """
 
     retain: bool = False
     purge: bool = False
     compact: bool = False
     vacuum: bool = False
     clean: bool = False
+    again_at: datetime | None = None
 
     @property
     def actions(self) -> list[str]:
@@ -174,16 +180,32 @@ def plan_maintenance(wear: TableHealth, now: datetime, *, thorough: bool = False
         compact=wear.new_files >= (2 if thorough else COMPACT_FILES),
         vacuum=_needs_vacuum(wear, now, thorough=thorough),
         clean=wear.old_log_files >= (1 if thorough else LOG_FILES),
+        again_at=min((time for time in _expiries(wear) if time > now), default=None),
     )
 
 
 def _needs_vacuum(wear: TableHealth, now: datetime, *, thorough: bool) -> bool:
-    files = wear.retention.files
     if wear.vacuumed_at is None:
-        young = wear.made_at is not None and now - wear.made_at < files
+        young = wear.made_at is not None and now - wear.made_at < wear.retention.files
         return thorough or not young
-    settled = wear.written_at is None or wear.vacuumed_at >= wear.written_at + files
-    return not settled and (thorough or now - wear.vacuumed_at >= wear.retention.vacuum)
+    return not _is_settled(wear, wear.vacuumed_at) and (thorough or now - wear.vacuumed_at >= wear.retention.vacuum)
+
+
+def _is_settled(wear: TableHealth, vacuumed_at: datetime) -> bool:
+    """Whether a VACUUM has removed all files that the last write has replaced."""
+    return wear.written_at is None or vacuumed_at >= wear.written_at + wear.retention.files
+
+
+def _expiries(wear: TableHealth) -> Iterator[datetime]:
+    """When files and commits of a table become old that nothing writes meanwhile."""
+    retention = wear.retention
+    if wear.vacuumed_at is None:
+        if wear.made_at is not None:
+            yield wear.made_at + retention.files
+    elif not _is_settled(wear, wear.vacuumed_at):
+        yield wear.vacuumed_at + retention.vacuum
+    if wear.written_at is not None:
+        yield wear.written_at + retention.log
 
 
 def maintain_table(

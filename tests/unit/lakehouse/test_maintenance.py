@@ -81,3 +81,25 @@ def test_nothing_to_do():
     """The plan without maintenance has no actions."""
     assert MaintenancePlan().actions == []
     assert MaintenancePlan(purge=True, vacuum=True).actions == ["purge", "vacuum"]
+
+
+@pytest.mark.parametrize(
+    ("wear", "again_at"),
+    [
+        (TableHealth(made_at=JUST_NOW, retention=SILVER), JUST_NOW + SILVER.files),
+        (
+            TableHealth(written_at=JUST_NOW, vacuumed_at=NOW - timedelta(hours=1), retention=SILVER),
+            NOW - timedelta(hours=1) + SILVER.vacuum,
+        ),
+        (
+            TableHealth(written_at=NOW - SILVER.files, vacuumed_at=NOW, retention=SILVER),
+            NOW - SILVER.files + SILVER.log,
+        ),
+        (TableHealth(written_at=NOW - SILVER.log, vacuumed_at=NOW, retention=SILVER), None),
+        (TableHealth(vacuumed_at=NOW - timedelta(days=1), retention=SILVER), None),
+    ],
+)
+def test_when_a_table_needs_maintenance_that_nothing_writes(wear, again_at):
+    """When VACUUM can remove more of what the last write has replaced, and when its commits are old; then never."""
+    plan = plan_maintenance(wear, NOW)
+    assert (plan.actions, plan.again_at) == ([], again_at)

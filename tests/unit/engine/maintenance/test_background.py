@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from dmdelta.checkpoint import Point, Points, TablePoint
 from dmdelta.engine.apply.table_state import TableStates
 from dmdelta.engine.control.cancellation import StopRequest
 from dmdelta.engine.maintenance import background
@@ -13,6 +14,7 @@ from dmdelta.engine.telemetry.counters import RunCounters
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.lakehouse.maintenance.old_commits import Content, MaintainedTable
 from dmdelta.lakehouse.maintenance.table import COMPACT_FILES, MaintenanceResult, TableHealth
+from dmdelta.model.position import Position
 from dmdelta.rules import NO_RULES
 from dmdelta.silver.apply.silver_context import SilverContext
 
@@ -28,7 +30,8 @@ class Scheduler:
         self.states = TableStates()
         self.states.of(NAME).commits = 2
         self.held = set()
-        self.tables = SimpleNamespace(turns=self.turns, counters=RunCounters(lambda _: None))
+        counters = RunCounters(lambda _: None)
+        self.tables = SimpleNamespace(turns=self.turns, counters=counters, points=Points("s1"))
 
     @contextmanager
     def maintenance(self, name, _stop):
@@ -89,3 +92,20 @@ def test_a_table_that_cannot_be_paused_is_maintained_later(maintained, scheduler
     """And its quarantine."""
     scheduler.can_pause = False
     assert maintained({Content.SILVER: WORN, Content.QUARANTINE: WORN}) == []
+
+
+def test_a_table_with_few_commits_is_maintained_in_the_next_pass(maintained, scheduler, monkeypatch):
+    """However few it has got since the run has started."""
+    scheduler.states.of(NAME).commits = 1
+    assert maintained({Content.SILVER: WORN}) == []
+    monkeypatch.setattr(background, "SLOW_SECONDS", 0.0)
+    assert maintained({Content.SILVER: WORN}) == [(Content.SILVER, HELD)]
+    assert scheduler.states.of(NAME).commits == 0
+
+
+def test_a_table_of_an_earlier_run_is_maintained_without_new_commits(maintained, scheduler, monkeypatch):
+    """The run knows it from the checkpoint."""
+    scheduler.states = TableStates()
+    scheduler.tables.points.applied(TablePoint(*NAME, Point(Position(1, "b.000001", 4))))
+    monkeypatch.setattr(background, "SLOW_SECONDS", 0.0)
+    assert maintained({Content.SILVER: WORN}) == [(Content.SILVER, HELD)]
