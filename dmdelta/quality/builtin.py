@@ -13,7 +13,7 @@ from dmdelta.changelog.row_keys import same_key, with_keys
 from dmdelta.config import SuiteConfig
 from dmdelta.ddl.types.silver_types import VERSION, ZERO_DATE_TYPES
 from dmdelta.model.position import Position
-from dmdelta.model.schema import ForeignKey, TableSchema
+from dmdelta.model.schema import TableSchema
 from dmdelta.model.spark_sql import quote
 
 
@@ -42,40 +42,6 @@ def versions_gone_back(rows: DataFrame, before: DataFrame, schema: TableSchema) 
     earlier = before.selectExpr(*keys, f"{VERSION} AS _dm_earlier")
     found = rows.join(earlier, F.expr(same_key(schema, quote, names))).where(f"{VERSION} < _dm_earlier")
     return found.select(*map(quote, rows.columns))
-
-
-def orphans(rows: DataFrame, parents: DataFrame, key: ForeignKey) -> DataFrame:
-    """Rows that refer to a row which `parents` lacks; rows with a NULL in the foreign key refer to none."""
-    refers = " AND ".join(f"{quote(own)} IS NOT NULL" for own, _ in key.columns)
-    return referring(rows.where(refers), parents, key, "left_anti")
-
-
-def count_orphans(
-    rows: DataFrame, parents: DataFrame, quarantined: DataFrame | None, key: ForeignKey
-) -> tuple[int, int, int]:
-    """By one query: rows that refer to something, those whose parent does not exist, and those whose is quarantined."""
-    marked = rows.where(" AND ".join(f"{quote(own)} IS NOT NULL" for own, _ in key.columns))
-    for mark, others in (("_dm_in_silver", parents), ("_dm_quarantined", quarantined)):
-        if others is None:
-            marked = marked.withColumn(mark, F.lit(None).cast("boolean"))
-            continue
-        names = [f"{mark}_{n}" for n in range(len(key.columns))]
-        keys = [f"{quote(theirs)} AS {name}" for name, (_, theirs) in zip(names, key.columns, strict=True)]
-        same = [F.col(quote(own)) == F.col(name) for name, (own, _) in zip(names, key.columns, strict=True)]
-        marked = marked.join(others.selectExpr(*keys).distinct().selectExpr("*", f"true AS {mark}"), same, "left")
-    (counts,) = marked.selectExpr(
-        "count(*) AS evaluated",
-        "count_if(_dm_in_silver IS NULL AND _dm_quarantined IS NULL) AS orphans",
-        "count_if(_dm_in_silver IS NULL AND _dm_quarantined) AS waiting",
-    ).collect()
-    return counts["evaluated"], counts["orphans"], counts["waiting"]
-
-
-def referring(rows: DataFrame, parents: DataFrame, key: ForeignKey, join: str) -> DataFrame:
-    """Rows that refer to one of `parents` (`left_semi`), or to none of them (`left_anti`)."""
-    referenced = parents.selectExpr(*(f"{quote(theirs)} AS _dm_p{n}" for n, (_, theirs) in enumerate(key.columns)))
-    same = [F.col(quote(own)) == F.col(f"_dm_p{n}") for n, (own, _) in enumerate(key.columns)]
-    return rows.join(referenced, same, join)
 
 
 def broken_promises(contract: SuiteConfig, table: DataFrame, schema: TableSchema) -> list[str]:

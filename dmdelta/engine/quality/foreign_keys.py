@@ -11,7 +11,7 @@ from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.lakehouse.tables import table_state
 from dmdelta.model.schema import ForeignKey, TableName
 from dmdelta.model.spark_sql import quote
-from dmdelta.quality.builtin import count_orphans, orphans, referring
+from dmdelta.quality.references import Reference, count_orphans, orphans, plan_reference, referring
 from dmdelta.quality.results import SAMPLES, Result, plain
 from dmdelta.quality.suite import Suite
 from dmdelta.silver.apply.quarantine import Quarantine, silver_rows_of
@@ -106,8 +106,11 @@ class ForeignKeyEvaluation:
             # The source reports its current keys: an earlier state of a table may lack their columns.
             verb = "" if promised else "not evaluated: "
             return Result(name, "warn", success=not promised, note=f"{verb}{'; '.join(lacking)}")
-        evaluated = self._attributable(key, child, parents)
-        return _result(name, key, evaluated, parents, child.state.keys)
+        reference = plan_reference(key, child.state.schema)
+        result = _result(name, reference, self._attributable(reference, child, parents), parents, child.state.keys)
+        if not result.success and reference.undecidable:
+            return Result(name, "warn", success=not promised, note=f"not evaluated: {reference.undecidable}")
+        return result
 
     def _parents(self, key: ForeignKey, child: Child) -> "_Parents | None":
         sources = self.sources.get(key.parent, ())
@@ -136,20 +139,20 @@ class ForeignKeyEvaluation:
             quarantined = kept if quarantined is None else quarantined.unionAll(kept)
         return quarantined
 
-    def _attributable(self, key: ForeignKey, child: Child, parents: "_Parents") -> DataFrame:
+    def _attributable(self, reference: Reference, child: Child, parents: "_Parents") -> DataFrame:
         """The rows that a range wrote, and those whose parent it deleted; all rows if these cannot be listed."""
         begin = child.request.begin
-        if child.touched is None or len(parents.requests) != 1:
+        if child.touched is None or len(parents.requests) != 1 or reference.undecidable:
             return child.rows
         (parent,) = parents.requests
         schema = schema_at_end(self.spark, parent)
-        referenced = tuple(theirs for _, theirs in key.columns)
+        referenced = tuple(theirs for _, theirs in reference.key.columns)
         if schema is None or parent.target.merged or set(schema.primary_key) != set(referenced):
             return child.rows
         removed = removed_keys(self.spark, parent, schema)
         if removed is None:
             return child.rows
-        return child.touched.unionAll(referring(child.rows.where(older_than(begin)), removed, key, "left_semi"))
+        return child.touched.unionAll(referring(child.rows.where(older_than(begin)), removed, reference, "left_semi"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,15 +171,15 @@ class _Parents:
     note: str | None = None
 
 
-def _result(name: str, key: ForeignKey, rows: DataFrame, parents: _Parents, keys: Sequence[str]) -> Result:
+def _result(name: str, reference: Reference, rows: DataFrame, parents: _Parents, keys: Sequence[str]) -> Result:
     note = parents.note
     with wrapped("silver", "reading"):
-        evaluated, count, waiting = count_orphans(rows, parents.rows, parents.quarantined, key)
+        evaluated, count, waiting = count_orphans(rows, parents.rows, parents.quarantined, reference)
         if waiting:
             note = f"{waiting:,} more refer to rows that are quarantined"
-        failing = orphans(rows, parents.rows, key)
+        failing = orphans(rows, parents.rows, reference)
         if parents.quarantined is not None:
-            failing = orphans(failing, parents.quarantined, key)
+            failing = orphans(failing, parents.quarantined, reference)
         sampled = failing.select(*map(quote, keys)).limit(SAMPLES).collect() if count and keys else []
     samples = tuple({column: plain(row[column]) for column in keys} for row in sampled)
     return Result(

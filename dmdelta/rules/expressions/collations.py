@@ -67,6 +67,13 @@ class Collation:
             text = "".join("\ufffd" if ord(char) > 0xFFFF else char for char in text)
         return text.translate(str.maketrans(replaced["from"], replaced["to"]))
 
+    def comparable(self, sql: str) -> str:
+        """A form of a text (SQL) that is equal for texts that the collation treats as equal."""
+        plain = self.plain(sql)
+        if self.table == "utf8mb4_0900_ai_ci":
+            return f"({plain} COLLATE {_UNICODE})"
+        return f"rtrim({plain})" if self.pads else plain
+
     def compared(self, left: str, right: str, operator: str) -> str:
         """Compares two texts that are `plain`."""
         if self.table == "utf8mb4_0900_ai_ci":
