@@ -1,20 +1,24 @@
-"""The table `dm_meta.<task>_quality`: the results of evaluations, one row per expectation."""
+"""The table `dm_meta.<task>_quality`: the results of evaluations, one row per expectation; old ones are removed."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timezone
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
 from enum import Enum
+from itertools import count
 from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
+from dmdelta.errors import CommitConflict
 from dmdelta.lakehouse.layout import Lakehouse
-from dmdelta.lakehouse.metadata_table import MetadataTable
+from dmdelta.lakehouse.metadata_table import COMPACT_EVERY, MetadataTable, TaskMetadata
+from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
 
+log = get_logger(__name__)
 QUALITY = MetadataTable(
     "quality",
     {
@@ -39,6 +43,8 @@ QUALITY = MetadataTable(
 )
 SAMPLES = 20
 """Maximum number of failing rows whose keys a result shows."""
+KEPT = timedelta(days=90)
+"""How long results are kept: a run whose rows fail adds some with each turn."""
 
 
 class Scope(str, Enum):
@@ -116,6 +122,7 @@ class ResultStore:
     task: str
     run: str
     _exists: bool = False
+    _appends: Iterator[int] = field(default_factory=count)
 
     def add(self, subject: Subject, results: Sequence[Result]) -> None:
         """
@@ -150,6 +157,25 @@ class ResultStore:
             for result in results
         ]
         table.append(rows)
+        if next(self._appends) % COMPACT_EVERY == 0:
+            _expire(table, datetime.now(timezone.utc) - KEPT)
+
+
+def _expire(table: TaskMetadata, before: datetime) -> None:
+    """Remove results that are older than a time.
+
+    Raises:
+        LakehouseError: the table cannot be written.
+    """
+
+    def is_old(literal: Callable[[str], str]) -> str:
+        return f"at < {literal(before.isoformat())}"  # as text, which both implementations convert to UTC
+
+    try:
+        table.delete(is_old)
+    except CommitConflict:
+        # Another process writes the table. The next time is soon enough.
+        log.info("old results not removed: another writer was faster", table=table.place)
 
 
 def plain(value: object) -> object:

@@ -1,4 +1,8 @@
-"""The table `dm_meta.<task>_validator`: the validator's position, pending rows and errors, by source."""
+"""The table `dm_meta.<task>_validator`: the validator's position, pending rows and errors, by source.
+
+Each flush appends its rows. At times one writes the whole state, and the rows of progress and of pending rows that
+earlier flushes have left are removed, so that the table stays small. Errors stay until they are cleared.
+"""
 
 import hashlib
 import json
@@ -12,15 +16,18 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
+from dmdelta.errors import CommitConflict
 from dmdelta.lakehouse.access.interface import one_of
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.lakehouse.metadata_table import COMPACT_EVERY, MetadataRow, MetadataTable, TaskMetadata
+from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
 from dmdelta.quality.pending import ErrorState, PendingRow
 from dmdelta.quality.reconcile import Kind
 from dmdelta.quality.row_keys import RowKey
 
+log = get_logger(__name__)
 VALIDATOR = MetadataTable(
     "validator",
     {
@@ -36,6 +43,7 @@ VALIDATOR = MetadataTable(
         "since": T.TimestampType(),
         "position": T.StringType(),
         "progress": T.StringType(),
+        "flush_id": T.LongType(),
         "updated_at": T.TimestampType(),
     },
     keys=("id", "entry", "schema_name", "table_name", "row_key"),
@@ -220,7 +228,7 @@ class ValidatorStore:
         self._source_id = source_id
         self._table = VALIDATOR.of(spark, lakehouse, task)
         self._pending: dict[RowId, PendingRow] = {}
-        self._flushes = 0
+        self._flush_id = 0
 
     def open(self) -> tuple[ValidatorProgress, dict[RowId, PendingRow]]:
         """Create the table if it does not exist. Returns the state of the source's last flush.
@@ -231,33 +239,54 @@ class ValidatorStore:
         """
         self._table.create()
         entries = newest_entries(self._table, self._source_id, (Entry.PROGRESS, Entry.PENDING))
-        progress = [
-            ValidatorProgress.from_json(row["progress"]) for row in entries if row["entry"] == Entry.PROGRESS.value
-        ]
+        progress = next((row for row in entries if row["entry"] == Entry.PROGRESS.value), None)
         rows = [row for row in entries if row["entry"] == Entry.PENDING.value and row["state"] != _SETTLED]
         self._pending = {((row["schema_name"], row["table_name"]), row["row_key"]): _pending(row) for row in rows}
-        return progress[0] if progress else ValidatorProgress(), dict(self._pending)
+        if progress is None:
+            return ValidatorProgress(), dict(self._pending)
+        self._flush_id = progress.get("flush_id") or 0  # None: an older version wrote it
+        return ValidatorProgress.from_json(progress["progress"]), dict(self._pending)
 
     def flush(
         self, progress: ValidatorProgress, pending: Mapping[RowId, PendingRow], errors: Sequence[RowError]
     ) -> None:
-        """Write progress, changes of the pending rows, and errors, in one commit.
+        """Write progress, changes of the pending rows, and errors, in one commit; at times also the other pending rows.
 
         Raises:
             LakehouseError: the commit failed.
         """
+        self._flush_id += 1
+        is_whole = self._flush_id % COMPACT_EVERY == 0
         rows = [self._row(Entry.PROGRESS, (("", ""), ""), progress=progress.to_json())]
         for at, row in pending.items():
-            if self._pending.get(at) != row:
+            if is_whole or self._pending.get(at) != row:
                 columns = {"key_parts": list(row.key.parts), "kind": row.kind.value, "since": row.since}
                 rows.append(self._row(Entry.PENDING, at, state="pending", position=str(row.position), **columns))
         rows += [self._row(Entry.PENDING, at, state=_SETTLED) for at in self._pending.keys() - pending.keys()]
         rows += [error_row(error) for error in errors]
         self._table.append(rows)
-        self._flushes += 1
-        if self._flushes % COMPACT_EVERY == 0:
-            self._table.compact()
         self._pending = dict(pending)
+        if is_whole:
+            self._shorten()
+
+    def _shorten(self) -> None:
+        """Remove what earlier flushes wrote about progress and pending rows, after one with the whole state; compact.
+
+        Raises:
+            LakehouseError: the table cannot be written.
+        """
+
+        def is_old(literal: Callable[[str], str]) -> str:
+            kinds = ", ".join(literal(entry.value) for entry in (Entry.PROGRESS, Entry.PENDING))
+            earlier = f"(flush_id IS NULL OR flush_id < {self._flush_id})"
+            return f"id = {literal(self._source_id)} AND entry IN ({kinds}) AND {earlier}"
+
+        try:
+            self._table.delete(is_old)
+            self._table.compact()
+        except CommitConflict:
+            # Another source, or a command, writes the table. The next time is soon enough.
+            log.info("validator's table not compacted: another writer was faster", source=self._source_id)
 
     def publish(self, progress: ValidatorProgress) -> None:
         """Write only the progress.
@@ -287,7 +316,8 @@ class ValidatorStore:
     def _row(self, entry: Entry, at: RowId, **columns: Any) -> dict[str, Any]:
         (schema, table), key = at
         name = {"id": self._source_id, "entry": entry.value, "schema_name": schema, "table_name": table}
-        return {**name, "row_key": key, "updated_at": datetime.now(timezone.utc), **columns}
+        at_once = {"flush_id": self._flush_id, "updated_at": datetime.now(timezone.utc)}
+        return {**name, "row_key": key, **at_once, **columns}
 
 
 def read_progress(table: TaskMetadata) -> dict[str, tuple[ValidatorProgress, int]]:
