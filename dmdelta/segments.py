@@ -1,21 +1,118 @@
-"""The relay folder: its segments, in order and without gaps. The directory listing is the only index."""
+"""The relay folder: its segments, in order and without gaps, and how each epoch started. The directory listing is the
+only index.
+"""
 
 import io
+import json
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
 
 from dmdelta.errors import CorruptBinlog, SourceError
-from dmdelta.model.position import Position
-from dmdelta.model.segment import FIRST_OFFSET, MAGIC, Segment, continues, parse_epoch_folder, parse_segment_name
+from dmdelta.model.gtid import Flavor, GtidSet, parse_gtid_set
+from dmdelta.model.position import Position, seq_of
+from dmdelta.model.segment import (
+    FIRST_OFFSET,
+    MAGIC,
+    Segment,
+    continues,
+    epoch_folder,
+    parse_epoch_folder,
+    parse_segment_name,
+)
 
 ARCHIVE_EPOCH = 1
+BEGIN_FILE = "begin.json"
+"""The file in an epoch's folder that contains its `EpochBegin`."""
 _HEADER_SIZE = 19
 _SIZE_AT = slice(FIRST_OFFSET + 9, FIRST_OFFSET + 13)
 """Position of the first event's size:
 https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_replication_binlog_event.html"""
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedGtids:
+    """The transactions of an epoch that are not decoded, because the task has read them before.
+
+    Attributes:
+        until: they are skipped before this `seq_of`: later ones with such GTIDs are others.
+    """
+
+    gtids: GtidSet
+    until: int
+
+    def at(self, binlog_file: str, offset: int) -> GtidSet | None:
+        """The set at a position; None after the last position at which transactions are skipped."""
+        return self.gtids if seq_of(binlog_file, offset) < self.until else None
+
+
+@dataclass(frozen=True, slots=True)
+class EpochBegin:
+    """How an epoch started: stored next to its segments, because the log before it is not available.
+
+    Attributes:
+        gtid_set: the text of the set of all transactions before `offset`; None: unknown, or a server without GTIDs.
+        skip_until: the epoch continues after `gtid_set`, and the server may have logged transactions of the set after
+            `offset`: the `seq_of` where its log ended at that time. None: it has not.
+    """
+
+    server_uuid: str
+    epoch: int
+    flavor: Flavor
+    binlog_file: str
+    offset: int
+    gtid_set: str | None
+    skip_until: int | None = None
+
+    @property
+    def skipped(self) -> SkippedGtids | None:
+        """The transactions that are skipped; None: none are."""
+        if not self.gtid_set or self.skip_until is None:
+            return None
+        return SkippedGtids(parse_gtid_set(self.gtid_set, self.flavor), self.skip_until)
+
+
+def begin_epoch(folder: Path, begin: EpochBegin) -> Path:
+    """Create the epoch's folder, record how the epoch started, and return the folder."""
+    place = folder / epoch_folder(begin.server_uuid, begin.epoch)
+    place.mkdir(exist_ok=True)
+    fresh = place / f"{BEGIN_FILE}.new"
+    fresh.write_text(json.dumps(asdict(begin)))
+    fresh.rename(place / BEGIN_FILE)
+    return place
+
+
+def epoch_begin(folder: Path) -> EpochBegin | None:
+    """How the epoch of a folder started; None if no relay has used it.
+
+    Raises:
+        CorruptBinlog: the file is damaged.
+    """
+    place = folder / BEGIN_FILE
+    try:
+        return EpochBegin(**json.loads(place.read_text()))
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError) as error:
+        raise CorruptBinlog(f"cannot read {place}: {error}", hint="remove the source's relay folder") from error
+
+
+def epoch_folder_of(segment: Segment) -> Path:
+    """The folder of the segment's epoch."""
+    return Path(segment.path).parent.parent
+
+
+def skipped_in(folder: Path) -> SkippedGtids | None:
+    """The transactions that are skipped in the epoch of a folder; None: none are, or it is another kind of folder.
+
+    Raises:
+        CorruptBinlog: as `epoch_begin`.
+    """
+    begin = epoch_begin(folder) if parse_epoch_folder(folder.name) is not None else None
+    return begin.skipped if begin is not None else None
 
 
 def list_segments(folder: str | Path, source_id: str) -> list[Segment]:

@@ -4,7 +4,8 @@
     spark.read.format("mysql_binlog").option("path", "/data/binlogs").load()        # or readStream
 
 Options:
-    path: a relay or archive folder, a segment, or a binlog file; readable by every executor.
+    path: a relay or archive folder, a segment, or a binlog file; readable by every executor. In a relay folder,
+        transactions that an earlier epoch has are skipped.
     segments: instead of path, the exact segments to read (`segments_to_json`): a retried task reads the same bytes.
     source-id: the `source_id` of the rows [binlog].
     block-allow-list: the tables to decode, as `BlockAllowList.to_json` [all but the system schemas].

@@ -65,6 +65,10 @@ class MysqlGtidSet:
         left = {n: tuple(_without(spans, other.intervals.get(n, ()))) for n, spans in self.intervals.items()}
         return MysqlGtidSet({name: spans for name, spans in left.items() if spans})
 
+    def __contains__(self, gtid: str) -> bool:
+        name, _, number = gtid.lower().rpartition(":")
+        return any(first <= int(number) <= last for first, last in self.intervals.get(name, ()))
+
     def __bool__(self) -> bool:
         return bool(self.intervals)
 
@@ -107,6 +111,10 @@ class MariadbGtidSet:
         """The domains in which `other` is behind this set."""
         ahead = {d: p for d, p in self.newest.items() if d not in other.newest or p[1] > other.newest[d][1]}
         return MariadbGtidSet(ahead)
+
+    def __contains__(self, gtid: str) -> bool:
+        domain, _, seq = map(int, gtid.split("-"))
+        return domain in self.newest and seq <= self.newest[domain][1]
 
     def __bool__(self) -> bool:
         return bool(self.newest)

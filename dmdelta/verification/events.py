@@ -1,9 +1,10 @@
 """Records for the row events that mysql-replication reads."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from dmdelta.model.gtid import GtidSet
 from dmdelta.model.schema import TableName
 
 Place = tuple[str, int]
@@ -75,3 +76,10 @@ class LoggedEvent:
     columns: Sequence[LoggedColumn] = ()
     rows: Sequence[LoggedRow] | None = None
     unread: str | None = None
+
+
+def without_skipped(event: LoggedEvent, skipped: GtidSet) -> LoggedEvent | None:
+    """The event; None if its transaction is in the set. An event is not read if its GTID, and so this, is unknown."""
+    if event.unread_gtid is not None:
+        return replace(event, table=None, op=None, rows=None, unread=event.unread_gtid)
+    return None if event.gtid is not None and event.gtid in skipped else event

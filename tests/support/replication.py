@@ -9,9 +9,11 @@ def follow(replica: Server, primary: Server) -> None:
     primary.execute(
         "SET SESSION sql_log_bin = 0", "CREATE USER 'r'@'%' IDENTIFIED BY 'r'", "GRANT ALL ON *.* TO 'r'@'%'"
     )
-    how = "MASTER_AUTO_POSITION = 1, GET_MASTER_PUBLIC_KEY = 1"
+    how = "MASTER_AUTO_POSITION = 1"
     if replica.flavor == "mariadb":
         how = "MASTER_USE_GTID = slave_pos"
+    elif not replica.version.startswith("5."):
+        how += ", GET_MASTER_PUBLIC_KEY = 1"
     replica.execute(
         f"CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={primary.port}, MASTER_USER='r', MASTER_PASSWORD='r', {how}",
         "START SLAVE",

@@ -8,14 +8,16 @@ from typing import BinaryIO
 
 from dmdelta.binlog.events.boundary import SegmentLog, log_events, opened_log
 from dmdelta.binlog.events.gtid import parse_gtid
-from dmdelta.binlog.events.header import HEADER_SIZE, QUERY_EVENTS, EventType
+from dmdelta.binlog.events.header import GTID_EVENTS, HEADER_SIZE, QUERY_EVENTS, EventType
 from dmdelta.binlog.events.payload import inner_events
 from dmdelta.binlog.events.query import Query, parse_query
+from dmdelta.binlog.events.skipping import is_skipped
 from dmdelta.binlog.events.statement import StatementKind, classify
 from dmdelta.binlog.rows.decode_options import WithoutSession, as_written
 from dmdelta.binlog.rows.table_map import TABLE_ID_SIZE, table_names
 from dmdelta.binlog.values.collations import charset_of
 from dmdelta.errors import CorruptBinlog, UnsupportedEvent
+from dmdelta.model.gtid import GtidSet
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
 from dmdelta.model.segment import Segment
@@ -34,20 +36,29 @@ _PEEK = 4096
 
 
 def scan_statements(
-    stream: BinaryIO, segment: Segment, without_session: WithoutSession = as_written
+    stream: BinaryIO,
+    segment: Segment,
+    without_session: WithoutSession = as_written,
+    skipped: GtidSet | None = None,
 ) -> list[LoggedStatement]:
     """The statements of a segment that change structures, in log order.
 
     Args:
         without_session: as in `DecodeOptions`.
+        skipped: the transactions that are left out; None: none.
 
     Raises:
         CorruptBinlog: not a binlog file, a truncated event, or inconsistent sizes.
     """
     statements: list[LoggedStatement] = []
     gtid: tuple[int, int] | None = None
+    inside = False
     with opened_log(stream, segment) as log:
         for kind, _server_id, start, stop in log_events(log, segment, log.first):
+            if skipped and kind in GTID_EVENTS:
+                inside = is_skipped(log.data[start : stop - log.trailer], skipped)
+            if inside:
+                continue
             if kind in _QUERIES:
                 event = log.data[start : stop - log.trailer]
                 if event.endswith((_BEGIN, _COMMIT)):

@@ -25,6 +25,7 @@ from dmdelta.binlog.events.header import (
 )
 from dmdelta.binlog.events.payload import inner_events
 from dmdelta.binlog.events.query import Query, parse_query
+from dmdelta.binlog.events.skipping import without_skipped
 from dmdelta.binlog.events.statement import Statement, StatementKind, classify
 from dmdelta.binlog.events.xa import parse_xa_prepare
 from dmdelta.binlog.rows.batch import ChangeBatch, Shared
@@ -103,7 +104,8 @@ class _Decoder:
 
     def batches(self) -> Iterator[ChangeBatch]:
         try:
-            yield from self._take(self._reader.events())
+            events, skipped = self._reader.events(), self._options.skipped(self._segment)
+            yield from self._take(without_skipped(events, skipped) if skipped else events)
             if self._open:
                 raise CorruptBinlog(
                     "the segment ends inside a transaction", hint="cut segments at transaction boundaries"

@@ -4,8 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dmdelta.binlog.events.statement import StatementTarget
+from dmdelta.model.gtid import GtidSet
 from dmdelta.model.recorded import RecordedStructures
 from dmdelta.model.schema import StructureFrom, TableSchema
+from dmdelta.model.segment import Segment
 from dmdelta.model.statement import Session
 
 WithoutSession = Callable[[str, Session], str]
@@ -30,6 +32,7 @@ class DecodeOptions:
         without_session: the text of a DDL statement to record, which does not depend on its session.
         recorded: the structures that `schema` rows before the segment have recorded; decoding updates them. None: there
             are none, so the segment records each structure.
+        skipped: (segment) → the transactions that are left out of it, as if the log did not contain them; None: none.
         batch_bytes: bytes of events after which a batch is emitted.
         batch_rows: rows after which a batch is emitted: small rows occupy many times the bytes of their events.
     """
@@ -41,5 +44,6 @@ class DecodeOptions:
     without_session: WithoutSession = as_written
     wanted_statements: Callable[[str, str], bool] | None = None
     recorded: RecordedStructures | None = None
+    skipped: Callable[[Segment], GtidSet | None] = lambda _segment: None
     batch_bytes: int = 8 << 20
     batch_rows: int = 250_000

@@ -1,6 +1,6 @@
 """Which silver tables a run checks that get few commits: changed ones, those with old files, and every one once.
 
-A check reads a table's history and row count, for which Spark needs about half a second. A pass therefore checks a
+A check reads a table's history and row count, which takes Spark seconds on a busy machine. A pass therefore checks a
 limited number of tables, however many the task has.
 """
 
@@ -11,9 +11,9 @@ from datetime import datetime, timedelta, timezone
 from dmdelta.lakehouse.maintenance.table import MaintenancePlan
 from dmdelta.model.schema import TableName
 
-PASS_TABLES = 30
+PASS_TABLES = 20
 """Maximum number of tables in a pass."""
-DUE_TABLES = 20
+DUE_TABLES = 15
 """Maximum number of tables in a pass that are due; the others are checked for the first time in the run."""
 CHECK_INTERVAL = timedelta(hours=1)
 """The shortest time between two checks of a table that gets few commits."""

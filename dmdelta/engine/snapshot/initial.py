@@ -232,7 +232,7 @@ def open_full_load(
         commit = newest_own_commit(task.spark, source.bronze, landing_app(source.task, source.source_id))
         if commit is not None and commit.tag.begin != commit.tag.end:
             record_missed(store, snapshot, commit)
-    load = FullLoad(task, source, endpoint, store, snapshot, landed, relaying.folder)
+    load = FullLoad(task, source, endpoint, store, snapshot, landed=landed, folder=relaying.folder)
     load.log_end()  # before the relay follows another server
     return load
 
@@ -246,4 +246,4 @@ def _begin(task: Task, source: SourceContext, endpoint: Endpoint, store: ChunkSt
     store.plan(snapshot)
     landed = start_epoch(task.spark, source, None, snapshot.begin, gtid_set=snapshot.gtid_set)
     log.info("snapshot started", source=source.source_id, chunks=len(plan.chunks), log=str(begin))
-    return FullLoad(task, source, endpoint, store, snapshot, landed, relaying.folder)
+    return FullLoad(task, source, endpoint, store, snapshot, landed=landed, folder=relaying.folder)

@@ -10,7 +10,7 @@ from dmdelta.bronze.progress import LandedRange
 from dmdelta.model.gtid import GtidSet
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
-from dmdelta.source.relay.relay_dir import EpochBegin
+from dmdelta.segments import EpochBegin
 from dmdelta.source.snapshot.chunk import Chunk
 
 _CHUNK_BITS = 32

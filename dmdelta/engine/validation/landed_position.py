@@ -6,7 +6,8 @@ from dmdelta.bronze.progress import newest_landed
 from dmdelta.engine.task.source import TaskSource
 from dmdelta.errors import NotLanded
 from dmdelta.model.position import Position
-from dmdelta.source.relay.relay_dir import EpochBegin, newest_begin
+from dmdelta.segments import EpochBegin
+from dmdelta.source.relay.relay_dir import newest_begin
 from dmdelta.source.server import ServerPosition
 
 POLL_SECONDS = 1.0

@@ -19,7 +19,7 @@ from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
 from dmdelta.verification.compare import EventComparison
 from dmdelta.verification.decoder import Decoder
-from dmdelta.verification.events import LoggedEvent
+from dmdelta.verification.events import LoggedEvent, without_skipped
 from dmdelta.verification.raw_events import RawEvent
 from dmdelta.verification.results import Difference, DifferenceCounts, TableResult
 
@@ -215,12 +215,15 @@ class _SourceCheck:
     def _events(self, part: LogPart) -> Iterator[tuple[RawEvent, LoggedEvent | None]]:
         """The events of a part, with the row changes of the requested tables."""
         decoder = Decoder(mariadb=self.log.flavor == "mariadb")
+        skipped = self.log.skipped.get(part.begin.epoch)
         for raw in self.log.events(part, from_start=part.begin not in self.boundaries):
             if raw.start is not None and raw.start >= part.end.offset:
                 break
             event = decoder.feed(raw)
             if raw.start is None or raw.start < part.begin.offset:
                 continue
+            gtids = skipped.at(raw.file, raw.start) if skipped is not None else None
+            event = without_skipped(event, gtids) if event is not None and gtids is not None else event
             requested = event is not None and (event.table is None or _fits(event.table, self.pattern))
             yield raw, event if requested else None
 

@@ -1,7 +1,7 @@
 """Finds the parts of a source's log for `verify`: in the archive, on the server, or in the relay's segments."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 
@@ -12,11 +12,11 @@ from dmdelta.logging import get_logger
 from dmdelta.model.gtid import Flavor
 from dmdelta.model.position import Position, file_number
 from dmdelta.model.segment import FIRST_OFFSET, Segment, parse_epoch_folder
-from dmdelta.segments import list_segments
+from dmdelta.segments import SkippedGtids, list_segments
 from dmdelta.source.connection import foreign_errors, open_connection
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.relay.archive import archive_files
-from dmdelta.source.relay.relay_dir import newest_begin
+from dmdelta.source.relay.relay_dir import epoch_begins, newest_begin
 from dmdelta.source.server import server_identity, server_log
 from dmdelta.verification.raw_events import RawEvent, segment_events, server_events
 
@@ -49,11 +49,17 @@ class LogPart:
 
 @dataclass(frozen=True, slots=True)
 class SourceLog:
-    """The available parts of a source's log; `parts` is in order of preference."""
+    """The available parts of a source's log.
+
+    Attributes:
+        parts: in order of preference.
+        skipped: by epoch, the transactions that did not land because an earlier epoch has them.
+    """
 
     flavor: Flavor
     parts: Sequence[LogPart]
     endpoint: Endpoint | None = None
+    skipped: Mapping[int, SkippedGtids] = field(default_factory=dict)
 
     def events(self, part: LogPart, *, from_start: bool) -> Iterator[RawEvent]:
         """The events of a part; from a segment, also the events before the part.
@@ -99,10 +105,10 @@ def find_log(spec: TaskSpec, source: SourceConfig, epoch: int) -> SourceLog:
             raise
         log.warning("the server does not answer: reading the relay's segments", source=source.source_id)
         log.debug("the server does not answer", why=error.message)
-        return SourceLog(begin.flavor, relay)
+        return SourceLog(begin.flavor, relay, skipped=_skipped(folder))
     if uuids and uuid not in uuids:
         parts = []  # the server was replaced: its files have the same names but other content
-    return SourceLog(flavor, [*parts, *relay], endpoint)
+    return SourceLog(flavor, [*parts, *relay], endpoint, _skipped(folder))
 
 
 def _archive_parts(source: SourceConfig, epoch: int) -> list[LogPart]:
@@ -127,6 +133,11 @@ def _server_parts(endpoint: Endpoint, epoch: int) -> tuple[Flavor, str, list[Log
 
 def _relay_parts(folder: Path, source_id: str) -> list[LogPart]:
     return [_part(Origin.RELAY, one) for one in list_segments(folder, source_id)] if folder.is_dir() else []
+
+
+def _skipped(folder: Path) -> dict[int, SkippedGtids]:
+    found = {begin.epoch: begin.skipped for begin in epoch_begins(folder)}
+    return {epoch: skipped for epoch, skipped in found.items() if skipped is not None}
 
 
 def _part(origin: Origin, segment: Segment) -> LogPart:

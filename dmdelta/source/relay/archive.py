@@ -9,9 +9,10 @@ from dmdelta.errors import CorruptBinlog, PositionLost, SourceError
 from dmdelta.model.gtid import Flavor
 from dmdelta.model.position import file_number
 from dmdelta.model.segment import FIRST_OFFSET, MAGIC, epoch_folder
+from dmdelta.segments import EpochBegin, begin_epoch
 from dmdelta.source.relay.event_stream import Events, FilePieces
 from dmdelta.source.relay.reconnect import Continue, Lost, plan_connect
-from dmdelta.source.relay.relay_dir import EpochBegin, begin_epoch, created_at, format_description, load_state
+from dmdelta.source.relay.relay_dir import created_at, format_description, load_state
 from dmdelta.source.relay.relay_task import RelayTask, Start, StartAfter, StartAt, StartEdge, StatusFile, first_start
 from dmdelta.source.relay.segmenter import Cutter
 from dmdelta.source.relay.session import Flag

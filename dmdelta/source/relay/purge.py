@@ -13,8 +13,7 @@ from dmdelta.errors import CorruptBinlog
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.model.segment import Segment
-from dmdelta.segments import follows
-from dmdelta.source.relay.relay_dir import epoch_begin
+from dmdelta.segments import epoch_begin, epoch_folder_of, follows
 
 log = get_logger(__name__)
 
@@ -91,7 +90,7 @@ def assert_whole(segments: Sequence[Segment]) -> None:
     if not segments:
         return
     first = segments[0]
-    begin = epoch_begin(Path(first.path).parent.parent)
+    begin = epoch_begin(epoch_folder_of(first))
     if begin is not None and not follows(Position(begin.epoch, begin.binlog_file, begin.offset), first):
         raise CorruptBinlog(
             f"segments before {first.begin_position} were purged after they had landed, and nothing has landed",

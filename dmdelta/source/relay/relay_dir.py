@@ -1,12 +1,11 @@
-"""A source's relay folder: its locks, where the log on disk ends, and how each epoch started."""
+"""A source's relay folder: its locks, and where the log on disk ends."""
 
 import fcntl
-import json
 import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TextIO
 
@@ -14,10 +13,10 @@ from dmdelta.binlog.events.boundary import scan_gtids, walk_events
 from dmdelta.binlog.events.format_description import parse_format_description
 from dmdelta.binlog.events.header import HEADER, HEADER_SIZE, EventType
 from dmdelta.errors import CorruptBinlog, Fenced, HeldByCommand
-from dmdelta.model.gtid import Flavor, GtidSet, MariadbGtidSet, MysqlGtidSet, grown, parse_gtid_set
+from dmdelta.model.gtid import GtidSet, MariadbGtidSet, MysqlGtidSet, grown, parse_gtid_set
 from dmdelta.model.position import Position, file_number
-from dmdelta.model.segment import FIRST_OFFSET, MAGIC, Segment, epoch_folder
-from dmdelta.segments import list_segments
+from dmdelta.model.segment import FIRST_OFFSET, MAGIC, Segment
+from dmdelta.segments import BEGIN_FILE, EpochBegin, epoch_begin, list_segments
 from dmdelta.source.relay.gtid_wire import BEGINNINGS, set_before_file
 from dmdelta.source.relay.reconnect import RelayState
 from dmdelta.source.relay.segment_writer import remove_parts
@@ -26,23 +25,7 @@ from dmdelta.source.relay.volume import scratch_folder
 LOCK_SECONDS = 3.0
 _LOCK = ".lock"
 _COMMAND_LOCK = ".exclusive.lock"
-_BEGIN = "begin.json"
 _ENDS_OF_FILE = frozenset({EventType.ROTATE, EventType.STOP})
-
-
-@dataclass(frozen=True, slots=True)
-class EpochBegin:
-    """How an epoch started: stored next to its segments, because the log before it is not available.
-
-    `gtid_set` is the text of the set of all transactions before `offset`; None: unknown, or a server without GTIDs.
-    """
-
-    server_uuid: str
-    epoch: int
-    flavor: Flavor
-    binlog_file: str
-    offset: int
-    gtid_set: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,33 +117,19 @@ def _lock(lock: TextIO, kind: int) -> bool:
     return True
 
 
-def begin_epoch(folder: Path, begin: EpochBegin) -> Path:
-    """Create the epoch's folder, record how the epoch started, and return the folder."""
-    place = folder / epoch_folder(begin.server_uuid, begin.epoch)
-    place.mkdir(exist_ok=True)
-    fresh = place / f"{_BEGIN}.new"
-    fresh.write_text(json.dumps(asdict(begin)))
-    fresh.rename(place / _BEGIN)
-    return place
+def epoch_begins(folder: Path) -> list[EpochBegin]:
+    """How the epochs in a relay folder started.
+
+    Raises:
+        CorruptBinlog: a file is damaged.
+    """
+    found = (epoch_begin(place.parent) for place in folder.glob(f"*/{BEGIN_FILE}"))
+    return [begin for begin in found if begin is not None]
 
 
 def newest_begin(folder: Path) -> EpochBegin | None:
     """How the newest epoch started; None if no relay has used the folder."""
-    begins = [_read_begin(place) for place in folder.glob(f"*/{_BEGIN}")]
-    return max(begins, key=lambda begin: begin.epoch, default=None)
-
-
-def epoch_begin(folder: Path) -> EpochBegin | None:
-    """How the epoch of a folder started; None if no relay has used it."""
-    place = folder / _BEGIN
-    return _read_begin(place) if place.exists() else None
-
-
-def _read_begin(place: Path) -> EpochBegin:
-    try:
-        return EpochBegin(**json.loads(place.read_text()))
-    except (ValueError, TypeError) as error:
-        raise CorruptBinlog(f"cannot read {place}: {error}", hint="remove the source's relay folder") from error
+    return max(epoch_begins(folder), key=lambda begin: begin.epoch, default=None)
 
 
 def load_state(folder: Path, source_id: str) -> RelayState | None:

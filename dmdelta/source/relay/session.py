@@ -13,6 +13,7 @@ from dmdelta.logging import get_logger
 from dmdelta.model.gtid import GtidSet, parse_gtid_set
 from dmdelta.model.position import seq_of
 from dmdelta.model.segment import FIRST_OFFSET, epoch_folder
+from dmdelta.segments import EpochBegin, begin_epoch
 from dmdelta.source.connection import START_OVER, open_connection
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.relay.dump import (
@@ -29,7 +30,7 @@ from dmdelta.source.relay.dump import (
 from dmdelta.source.relay.event_stream import Piece, WirePieces
 from dmdelta.source.relay.gtid_lookup import locate_after
 from dmdelta.source.relay.reconnect import Continue, Lost, NewEpoch, RelayState, missing_from, plan_connect
-from dmdelta.source.relay.relay_dir import EpochBegin, begin_epoch, created_at, load_state, with_gtids
+from dmdelta.source.relay.relay_dir import created_at, load_state, with_gtids
 from dmdelta.source.relay.relay_task import RelayTask, StartAfter, StartEdge, StatusFile, first_start
 from dmdelta.source.relay.segmenter import Cutter
 from dmdelta.source.server import (
@@ -76,6 +77,7 @@ class _Target:
 
     Attributes:
         fresh: the first position of an epoch.
+        after: the place follows from `gtid_set`: the server may have logged transactions of the set after it.
         sum_gtids: read the file from its first event: to determine the set before `offset`, and to check the position
             before the epoch begins there.
     """
@@ -85,6 +87,7 @@ class _Target:
     offset: int
     gtid_set: GtidSet | None = None
     fresh: bool = False
+    after: bool = False
     sum_gtids: bool = False
 
 
@@ -122,7 +125,7 @@ class ServerSession:
             target = self._target(control, server)
             now = log_end(control, server)
         if target.fresh and not target.sum_gtids:
-            self._begin(server, target)
+            self._begin(server, target, seq_of(*now))
         self._status.update(
             epoch=target.epoch,
             binlog_file=target.binlog_file,
@@ -171,7 +174,7 @@ class ServerSession:
         start = self._task.start
         if isinstance(start, StartAfter):
             after = parse_gtid_set(start.gtid_set, server.flavor)
-            return _Target(start.epoch, *self._locate(server, after), gtid_set=after, fresh=True)
+            return _Target(start.epoch, *self._locate(server, after), gtid_set=after, fresh=True, after=True)
         if start is StartEdge.CURRENT:
             here = server_position(control, server)
             return _Target(1, here.binlog_file, here.offset, here.gtid_set, fresh=True)
@@ -201,15 +204,28 @@ class ServerSession:
             log.warning(
                 "source continues in another log", epoch=plan.epoch, server=server.uuid, file=place[0], at=place[1]
             )
-            return _Target(plan.epoch, *place, gtid_set=plan.after, fresh=True)
+            return _Target(plan.epoch, *place, gtid_set=plan.after, fresh=True, after=True)
         return _Target(state.epoch, plan.binlog_file, plan.offset)
 
-    def _begin(self, server: ServerIdentity, target: _Target) -> None:
-        """Record how the epoch begins: from now on the relay folder determines the position."""
+    def _begin(self, server: ServerIdentity, target: _Target, end: int | None = None) -> None:
+        """Record how the epoch begins: from now on the relay folder determines the position.
+
+        Args:
+            end: where the server's log ends; it has everything of the set before. None: the set has nothing after
+                the position.
+        """
         gtid_set = None if target.gtid_set is None else str(target.gtid_set)
         begin_epoch(
             self._task.folder,
-            EpochBegin(server.uuid, target.epoch, server.flavor, target.binlog_file, target.offset, gtid_set),
+            EpochBegin(
+                server.uuid,
+                target.epoch,
+                server.flavor,
+                target.binlog_file,
+                target.offset,
+                gtid_set,
+                skip_until=end if target.after else None,
+            ),
         )
 
     def _cutter(self, server: ServerIdentity, target: _Target) -> Cutter:

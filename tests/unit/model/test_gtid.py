@@ -81,6 +81,21 @@ def test_mysql_sets_obey_set_algebra(left, right) -> None:
     assert bool(one) == bool(left)
 
 
+@given(gtids, st.integers(1, 40))
+def test_the_members_of_a_mysql_set(members, number) -> None:
+    """A set contains the transactions that it was made of, in any letter case, and no other."""
+    for name in (A, B, f"{A}:tag"):
+        assert (f"{name.upper()}:{number}" in mysql_set(members)) == ((name, number) in members)
+
+
+@given(maria_gtids, st.tuples(st.integers(0, 3), st.integers(1, 3), st.integers(1, 40)))
+def test_the_members_of_a_mariadb_set(members, other) -> None:
+    """A set contains everything of a domain up to its newest sequence number, whatever the server."""
+    domain, server, number = other
+    newest = max((n for d, _, n in members if d == domain), default=0)
+    assert (f"{domain}-{server}-{number}" in mariadb_set(members)) == (number <= newest)
+
+
 def runs_of(texts) -> list[GtidRun]:
     found: list[GtidRun] = []
     for text in texts:

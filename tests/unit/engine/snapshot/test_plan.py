@@ -14,7 +14,7 @@ from dmdelta.engine.snapshot.plan import (
 )
 from dmdelta.model.position import Position
 from dmdelta.model.schema import Column, TableSchema
-from dmdelta.source.relay.relay_dir import EpochBegin
+from dmdelta.segments import EpochBegin
 from dmdelta.source.snapshot.chunk import Chunk
 
 A, B, C = (TableSchema("d", name, (Column("id", "int"),), ("id",)) for name in "abc")

@@ -4,7 +4,7 @@ import pytest
 
 from dmdelta.engine.validation.landed_position import plan_position
 from dmdelta.model.position import Position
-from dmdelta.source.relay.relay_dir import EpochBegin
+from dmdelta.segments import EpochBegin
 from dmdelta.source.server import ServerPosition
 
 AT = ServerPosition("a", "b.000007", 900, None)

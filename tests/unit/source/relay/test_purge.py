@@ -8,9 +8,8 @@ import pytest
 from dmdelta.errors import CorruptBinlog
 from dmdelta.model.position import Position
 from dmdelta.model.segment import segment_name
-from dmdelta.segments import list_segments
+from dmdelta.segments import EpochBegin, begin_epoch, list_segments
 from dmdelta.source.relay.purge import PurgePolicy, assert_whole, landed_segments, plan_purge, purge
-from dmdelta.source.relay.relay_dir import EpochBegin, begin_epoch
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=timezone.utc)
 PLENTY = 1 << 40

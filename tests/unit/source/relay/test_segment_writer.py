@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dmdelta.errors import SourceError
 from dmdelta.model.segment import MAGIC, folder_part
-from dmdelta.source.relay.relay_dir import EpochBegin, begin_epoch
+from dmdelta.segments import EpochBegin, begin_epoch
 from dmdelta.source.relay.segment_writer import SUFFIX, SegmentWriter, remove_parts
 from dmdelta.source.relay.segmenter import Cutter
 
