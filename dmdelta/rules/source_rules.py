@@ -79,7 +79,11 @@ class SourceRules:
 
     def shares_database(self, schema: str) -> bool:
         """Whether a schema has no database of its own at the target, which a DROP DATABASE could drop."""
-        return not self.only_source or self.routes.shares_database(schema)
+        if not self.only_source or self.routes.shares_database(schema):
+            return True
+        target = self.route(schema, "").schema
+        is_another = target.lower() != schema.lower() and self.allow_list.wanted(target, None)
+        return is_another and self.route(target, "").schema == target
 
     def row_events(self, schema: str, table: str) -> Mapping[RowEvent, Action]:
         """The actions for the row events of a table."""

@@ -177,6 +177,25 @@ def test_an_earlier_layout_is_taken_over(request, server):
     assert flushed_position(target, second) == at(500)
 
 
+def test_points_of_a_release_without_fingerprints(mysql80_too):
+    """They are read before and after the sink starts; from its next statement on there is a fingerprint."""
+    target, schema = target_of(mysql80_too), mysql80_too.fresh_database("points")
+    metadata = Metadata(schema, "t", "s1", "run")
+    about = AboutTo(at(500), 1, "f" * 16)
+    with session(target) as connection:
+        metadata.create(connection)
+        metadata.take_over(connection, 1)
+        metadata.flush(connection, Checkpoint(at(500), at(501), about_to=about, reason="ddl"))
+        connection.commit()
+    mysql80_too.execute(f"DROP TABLE {metadata.points.statements}")
+    with session(target) as connection:
+        assert metadata.points.read(connection).about_to == AboutTo(at(500), 1)
+        metadata.create(connection)
+        assert metadata.points.read(connection).about_to == AboutTo(at(500), 1)
+        metadata.flush(connection, Checkpoint(at(500), at(501), about_to=about, reason="ddl"))
+        assert metadata.points.read(connection).about_to == about
+
+
 def wait(done):
     end = time.monotonic() + 30
     while not done():

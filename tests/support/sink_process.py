@@ -11,6 +11,7 @@ from typing import Any
 
 from dmdelta.changelog.context import SourceContext
 from dmdelta.model.position import Position
+from dmdelta.model.schema import TableName
 from dmdelta.sink.execution_log import ExecutedEvents
 from dmdelta.sink.read.change_reader import Past, SliceReader, TableChanges, left_over
 from dmdelta.sink.read.slices import Rows, Slice, Survey, merged_rows
@@ -34,6 +35,9 @@ class Recorded:
 @dataclass(frozen=True)
 class RecordedLog:
     recorded: Survey
+
+    def tables_of(self, schema: str) -> list[TableName]:
+        return sorted({rows.name for rows in self.recorded.rows if rows.name[0] == schema})
 
     def survey(self, begin: Position, end: Position) -> Survey:
         whole = self.recorded

@@ -151,5 +151,8 @@ class TableScratch:
 
 
 def _text_of(rules: SourceRules) -> str:
-    """A text that is equal for equal rules, in whichever order the overrides of statements were read."""
-    return f"{replace(rules, operators={})} {sorted(rules.operators.items())}"
+    """A text that is equal for equal rules, in whichever order the overrides of statements were read.
+
+    Other sources of the task do not matter to a replay.
+    """
+    return f"{replace(rules, operators={}, only_source=True)} {sorted(rules.operators.items())}"

@@ -15,6 +15,7 @@ from dmdelta.bronze.schema import PARTITION_COLUMN
 from dmdelta.checkpoint.store import CHECKPOINT
 from dmdelta.engine.apply.scheduler import TableScheduler
 from dmdelta.engine.apply.shard_locks import SHARD_DDL_LOCKS, SINK_SHARD_DDL_LOCKS
+from dmdelta.engine.apply.table_state import Phase
 from dmdelta.engine.control.cancellation import StopRequest
 from dmdelta.engine.control.table import CONTROL
 from dmdelta.engine.ingest.schema_history import SCHEMA_HISTORY
@@ -120,10 +121,11 @@ class BackgroundMaintenance:
         for name in plan_due(commits, self._checks, datetime.now(timezone.utc)):
             if stop.requested:
                 return
-            busiest = max(written[name], key=lambda state: state.commits, default=None)
             for state in written[name]:
                 state.commits = 0
-            self._silver(busiest.name if busiest is not None else sources[name][0], stop)
+            # Only a table that follows the log can be paused; any shard of a merged table will do.
+            paused = {state.name for state in written[name] if state.phase is not Phase.FOLLOWING}
+            self._silver(next((one for one in sources[name] if one not in paused), sources[name][0]), stop)
 
     def _silver(self, name: TableName, stop: StopRequest) -> None:
         """Maintain the silver table of a source table, and its quarantine."""

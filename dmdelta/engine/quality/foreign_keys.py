@@ -142,7 +142,7 @@ class ForeignKeyEvaluation:
     def _attributable(self, reference: Reference, child: Child, parents: "_Parents") -> DataFrame:
         """The rows that a range wrote, and those whose parent it deleted; all rows if these cannot be listed."""
         begin = child.request.begin
-        if child.touched is None or len(parents.requests) != 1 or reference.undecidable:
+        if child.touched is None or len(parents.requests) != 1:
             return child.rows
         (parent,) = parents.requests
         schema = schema_at_end(self.spark, parent)
@@ -152,6 +152,8 @@ class ForeignKeyEvaluation:
         removed = removed_keys(self.spark, parent, schema)
         if removed is None:
             return child.rows
+        if reference.undecidable:  # the rows that refer to a removed one cannot be listed
+            return child.touched if removed.isEmpty() else child.rows
         return child.touched.unionAll(referring(child.rows.where(older_than(begin)), removed, reference, "left_semi"))
 
 

@@ -114,7 +114,6 @@ class AdHocSnapshots:
         while not stop.requested:
             awaited = self.store.awaited()
             if awaited.epoch is not None:
-                self.store.open()  # a plan of an older release may be all that it has
                 snapshot = self.store.load(awaited.epoch, self.source.flavor)
             else:
                 planned = self._plan(awaited.requests, stop)
@@ -155,9 +154,20 @@ class AdHocSnapshots:
         self, names: Collection[TableName], stop: StopRequest
     ) -> tuple[SnapshotPlan, Position] | None:
         """A plan whose position is in the relayed epoch, after everything applied before the tables paused."""
+        is_reported = False
         while not stop.requested:
-            plan = plan_snapshot(self.endpoint, lambda schema, table: (schema, table) in names)
             relayed = newest_begin(self.relaying.folder)
+            if relayed is not None and relayed.server_uuid != snapshot_end(self.endpoint).server_uuid:
+                if not is_reported:
+                    log.warning(
+                        "the address leads to another server than the relay: the snapshot waits",
+                        source=self.source.source_id,
+                        fix="restart the task, so that the relay follows that server",
+                    )
+                is_reported = True
+                stop.wait(POLL_SECONDS)
+                continue
+            plan = plan_snapshot(self.endpoint, lambda schema, table: (schema, table) in names)
             if relayed is not None and relayed.server_uuid == plan.server.uuid:
                 begin = Position(relayed.epoch, plan.begin.binlog_file, plan.begin.offset)
                 if begin >= max(self.landed or ORIGIN, self.scheduler.reached or ORIGIN):
@@ -166,6 +176,7 @@ class AdHocSnapshots:
         return None
 
     def _take_snapshot(self, snapshot: PlannedSnapshot, stop: StopRequest) -> None:
+        self.store.open()  # a plan of an older release may be all that it has
         self.feed.begin(snapshot.tables, snapshot.log_begin)
         self.scheduler.pause_tables(snapshot.tables)
         commit = self._newest_commit(snapshot)

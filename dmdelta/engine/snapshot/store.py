@@ -218,13 +218,12 @@ class ChunkStore:
         return {(row["cp_schema"], row["cp_table"]): row["epoch"] for row in rows}
 
     def load(self, epoch: int, flavor: Flavor) -> PlannedSnapshot:
-        """The plan of an epoch. The table has to be open.
+        """The plan of an epoch.
 
         Raises:
             LakehouseError: there is none.
         """
-        columns = ("chunk", "chunk_info", "log_epoch", "binlog_name", "binlog_pos", "binlog_gtid", "server_uuid")
-        rows = self._rows(Kind.PLANNED, one_of("epoch", epoch), columns=columns)
+        rows = self._rows(Kind.PLANNED, one_of("epoch", epoch))
         rows.sort(key=lambda row: row["chunk"] or 0)
         if not rows:
             raise LakehouseError(
@@ -239,10 +238,10 @@ class ChunkStore:
             Position(first["log_epoch"], first["binlog_name"], first["binlog_pos"]),
             None if gtids is None else parse_gtid_set(gtids, flavor),
             tuple(Chunk.from_json(row["chunk_info"]) for row in rows if row["chunk_info"] is not None),
-            first["server_uuid"],
+            first.get("server_uuid"),  # a table that an earlier release has created lacks the column
         )
 
-    def _rows(self, kind: Kind, *conditions: Condition, columns: Sequence[str]) -> list[MetadataRow]:
+    def _rows(self, kind: Kind, *conditions: Condition, columns: Sequence[str] | None = None) -> list[MetadataRow]:
         """The rows of a kind of this source."""
         ours = (one_of("id", self._source_id), one_of("kind", kind.value))
         return self._table.rows(*ours, *conditions, columns=columns)

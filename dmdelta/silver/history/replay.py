@@ -100,7 +100,10 @@ def _reached(
             raise QualityError(f"{target.place} is at {newest.tag.end}, after {end}", hint="choose another name")
         return newest.tag.end
     if not discard_previous:
-        raise ForeignTable(f"{target.place} belongs to another replay", hint="choose another name, or drop that table")
+        raise ForeignTable(
+            f"{target.place} belongs to another replay, or to one under other rules or overrides of statements",
+            hint="choose another name, or drop that table",
+        )
     _empty(spark, request, stretches[0].begin, newest.tag.version)
     emptied = silver_position(spark, target)
     return emptied.tag.end if emptied else None

@@ -64,7 +64,7 @@ def add_columns(
     extracted = [quoted_name(column.name) for column in missing if isinstance(column, ConstantColumn)]
     table = quoted_name(*target.name)
     if tidb and empty and extracted:
-        return [f"DROP TABLE IF EXISTS {table}", create_table(schema, collations, tidb=tidb)]
+        return [f"DROP TABLE IF EXISTS {table}", create_table(schema, collations, tidb=tidb, merged=True)]
     changes = [
         f"ADD COLUMN {one}" for one in _definitions(replace(schema, columns=tuple(missing)), collations, tidb=tidb)
     ]

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from dmdelta.ddl.parse.statements import statement_targets
 from dmdelta.errors import DmdeltaError
 from dmdelta.model.position import FAR, FILE_SHIFT, Position
 from dmdelta.model.schema import TableName
@@ -29,6 +30,11 @@ class Statement:
     schema: str
     tables: tuple[TableName, ...]
     text: str
+
+    @property
+    def drops_database(self) -> bool:
+        """`tables` are those that are known: others may be dropped with them."""
+        return any(target.op == "drop_database" for target in statement_targets(self.text, self.schema))
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,14 +28,12 @@ _PLACES = ("", "exit_safe_", "about_to_")
 _COLUMNS = (
     "cp_schema, cp_table, epoch, binlog_name, binlog_pos, binlog_gtid, exit_safe_epoch, exit_safe_binlog_name, "
     "exit_safe_binlog_pos, exit_safe_binlog_gtid, about_to_epoch, about_to_binlog_name, about_to_binlog_pos, "
-    "about_to_part, about_to_fingerprint, reason"
+    "about_to_part, reason"
 )
 _EARLIER = (
     "'', '', epoch, binlog_name, binlog_pos, NULL, exit_point_epoch, exit_point_binlog_name, exit_point_binlog_pos, "
-    "NULL, about_to_epoch, about_to_binlog_name, about_to_binlog_pos, about_to_part, "
-    "NULL, reason"
+    "NULL, about_to_epoch, about_to_binlog_name, about_to_binlog_pos, about_to_part, reason"
 )
-_FINGERPRINT = "about_to_fingerprint VARCHAR(16) NULL"
 TABLES_AT_ONCE = 500
 
 
@@ -67,6 +65,11 @@ class CheckpointTable(SourceTables):
         return self.named("sink_points")
 
     @property
+    def statements(self) -> str:
+        """The fingerprints of the statements that checkpoints are about to execute."""
+        return self.named("sink_statements")
+
+    @property
     def earlier(self) -> str:
         return self.named("sink_checkpoint")
 
@@ -80,29 +83,34 @@ class CheckpointTable(SourceTables):
             connection,
             f"CREATE TABLE IF NOT EXISTS {self.name} (id {NAME}, cp_schema {NAME}, cp_table {NAME}, run {NAME}, "
             f"{places}, binlog_gtid LONGTEXT NULL, exit_safe_binlog_gtid LONGTEXT NULL, about_to_part INT NULL, "
-            f"{_FINGERPRINT}, "
             "reason VARCHAR(16) NOT NULL, is_global BOOLEAN NOT NULL, "
             "create_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, "
             "update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, "
             "PRIMARY KEY (id, cp_schema, cp_table))",
         )
-        if not ask(connection, f"SHOW COLUMNS FROM {self.name} LIKE 'about_to_fingerprint'"):
-            execute(connection, f"ALTER TABLE {self.name} ADD COLUMN {_FINGERPRINT}")
+        # Not a column of the points, which an earlier release may have created: the account needs no ALTER in dm_meta.
+        execute(
+            connection,
+            f"CREATE TABLE IF NOT EXISTS {self.statements} (id {NAME} PRIMARY KEY, fingerprint VARCHAR(16) NULL)",
+        )
         self._take_over_earlier(connection)
 
     def write(self, connection: "Connection[Any]", checkpoint: Checkpoint) -> None:
         """Replace all points; the caller commits."""
-        about_to = checkpoint.about_to
         places = (
             *_place(checkpoint.position),
             checkpoint.gtid_set,
             *_place(checkpoint.exit_point),
             checkpoint.exit_gtid_set,
         )
-        row = ("", "", *places, *_about_to(about_to), checkpoint.reason)
-        self._upsert(connection, [row])
+        about_to = checkpoint.about_to
+        part = (*_place(about_to.position), about_to.part) if about_to is not None else (None,) * 4
+        self._upsert(connection, [("", "", *places, *part, checkpoint.reason)])
+        if about_to is not None:
+            row = (self.source_id, about_to.fingerprint)
+            execute(connection, f"REPLACE INTO {self.statements} (id, fingerprint) VALUES (%s, %s)", row)
         execute(connection, f"DELETE FROM {self.name} WHERE id = %s AND NOT is_global", (self.source_id,))
-        nothing = (None,) * 10
+        nothing = (None,) * 9
         rows = [(*name, *_place(point), *nothing, checkpoint.reason) for name, point in checkpoint.tables.items()]
         for first in range(0, len(rows), TABLES_AT_ONCE):
             self._upsert(connection, rows[first : first + TABLES_AT_ONCE])
@@ -116,8 +124,18 @@ class CheckpointTable(SourceTables):
                 if code_of(error) not in missing:
                     raise
                 continue
-            return _checkpoint({(row[0], row[1]): row for row in rows})
+            return _checkpoint({(row[0], row[1]): row for row in rows}, self._fingerprint(connection))
         return None
+
+    def _fingerprint(self, connection: "Connection[Any]") -> str | None:
+        """That of the newest statement; None: an earlier release has written the checkpoint."""
+        try:
+            rows = ask(connection, f"SELECT fingerprint FROM {self.statements} WHERE id = %s", (self.source_id,))
+        except pymysql.err.MySQLError as error:
+            if code_of(error) not in HIDDEN:
+                raise
+            return None
+        return rows[0][0] if rows else None
 
     def _upsert(self, connection: "Connection[Any]", rows: list[tuple[Any, ...]]) -> None:
         width = len(_COLUMNS.split(","))
@@ -148,22 +166,16 @@ def _place(position: Position | None) -> tuple[Any, Any, Any]:
     return (position.epoch, position.binlog_file, position.offset) if position is not None else (None, None, None)
 
 
-def _about_to(about_to: AboutTo | None) -> tuple[Any, ...]:
-    if about_to is None:
-        return (None,) * 5
-    return (*_place(about_to.position), about_to.part, about_to.fingerprint)
-
-
 def _position(epoch: int | None, file: str, offset: int) -> Position | None:
     return Position(epoch, file, offset) if epoch is not None else None
 
 
-def _checkpoint(rows: Mapping[tuple[str, str], tuple[Any, ...]]) -> Checkpoint | None:
+def _checkpoint(rows: Mapping[tuple[str, str], tuple[Any, ...]], fingerprint: str | None) -> Checkpoint | None:
     if ("", "") not in rows:
         return None
     row = rows["", ""]
     position, gtid, exit_point, exit_gtid = Position(*row[2:5]), row[5], _position(*row[6:9]), row[9]
-    about_to, part, fingerprint, reason = _position(*row[10:13]), row[13], row[14], row[15]
+    about_to, part, reason = _position(*row[10:13]), row[13], row[14]
     tables = {name: Position(*row[2:5]) for name, row in rows.items() if name != ("", "")}
     return Checkpoint(
         position,

@@ -29,6 +29,8 @@ _AGAIN = frozenset({1205, 1213, 3572, 4031})
 """Lock wait timeout or deadlock: the transaction was, or will be, rolled back."""
 _TIDB = frozenset({8002, 8005, 8022, 8028, 9001, 9002, 9003, 9004, 9005, 9007, 9011, 9012})
 """TiDB: write conflicts, a schema that changed meanwhile, regions and stores that do not respond."""
+REFUSED = _AGAIN | {8028}
+"""The server has not executed the statement."""
 RETRYABLE = _TRANSPORT | _AGAIN | _TIDB
 TARGET_RETRY = Retry(attempts=30, first=0.1, longest=10.0)
 _TRUNCATED, _DEPRECATED = 1265, 1287

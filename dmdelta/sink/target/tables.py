@@ -19,7 +19,7 @@ from dmdelta.sink.plan.ddl import ALREADY, IN_DOUBT, STRANGE
 from dmdelta.sink.plan.repetition import assert_repeatable
 from dmdelta.sink.plan.table_mapping import TablePlan, plan_table
 from dmdelta.sink.plan.target_table import PRIMARY, TargetTable, read_cascades, read_collations, read_target
-from dmdelta.sink.target.connection import TARGET_RETRY, TargetServer, ask, code_of, execute
+from dmdelta.sink.target.connection import REFUSED, TARGET_RETRY, TargetServer, ask, code_of, execute
 from dmdelta.sink.target.metadata import FLUSHER, Metadata
 from dmdelta.sink.target.target_session import TargetSession
 
@@ -126,6 +126,7 @@ class Tables:
                 execute(connection, sql)
             except pymysql.err.MySQLError as error:
                 if code_of(error) not in (IN_DOUBT if doubt else ALREADY):
+                    sent = doubt or code_of(error) not in REFUSED
                     raise
                 log.warning("statement already applied on the target", code=code_of(error))
 
@@ -181,7 +182,7 @@ class Tables:
         target = self._read_table(schema.name) or self._create(schema, merged=merged)
         empty = not self._rows(f"SELECT 1 FROM {quoted_name(*schema.name)} LIMIT 1")
         if empty or reloaded:
-            target = self._completed(schema, target, empty=empty)
+            target = self._completed(schema, target, merged=merged, empty=empty)
         if empty and not merged:
             self.fresh.add(schema.name)
         self._known[schema.name] = target
@@ -197,8 +198,10 @@ class Tables:
         assert target is not None
         return target
 
-    def _completed(self, schema: TableSchema, target: TargetTable, *, empty: bool = False) -> TargetTable:
+    def _completed(self, schema: TableSchema, target: TargetTable, *, merged: bool, empty: bool) -> TargetTable:
         """The table with all columns of a structure: those that a route extracts are not in the source's statement."""
+        if merged:
+            target = self._with_columns([one for one in schema.columns if not isinstance(one, ConstantColumn)], target)
         if all(column.name.lower() in target.columns for column in schema.columns):
             return target
         for sql in add_columns(schema, target, self._target_collations(), tidb=self.server.tidb, empty=empty):

@@ -81,7 +81,6 @@ def meet(connection: "Connection[Any]", meeting: SnapshotBarrier, number: int) -
     Raises:
         SourceUnavailable: the leader has gone, or the reader arrived too late.
     """
-    query(connection, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
     _take(connection, meeting.lock("ready", number))
     go = meeting.lock("go")
     while not _is_held(connection, go):

@@ -148,10 +148,12 @@ def _selected(column: Column, flavor: Flavor) -> str:
 
 
 def _open(endpoint: Endpoint, flavor: Flavor) -> "Connection[Any]":
-    connection = open_connection(endpoint)
-    # Other levels read rows that are rolled back later, or lock those that are read.
-    query(connection, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-    query(connection, "SET " + ", ".join(f"SESSION {setting}" for setting in _SESSION[flavor]))
+    with ExitStack() as failed:
+        connection = failed.enter_context(closing(open_connection(endpoint)))
+        # Other levels read rows that are rolled back later, or lock those that are read.
+        query(connection, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        query(connection, "SET " + ", ".join(f"SESSION {setting}" for setting in _SESSION[flavor]))
+        failed.pop_all()
     return connection
 
 

@@ -109,6 +109,8 @@ def open_consistent(endpoint: Endpoint, name: TableName, flavor: Flavor, readers
 
 
 def _session(endpoint: Endpoint, flavor: Flavor) -> "Connection[Any]":
-    connection = open_connection(endpoint)
-    query(connection, f"SET SESSION sql_mode = '', {_LIMIT[flavor]} = 0")
+    with ExitStack() as failed:
+        connection = failed.enter_context(closing(open_connection(endpoint)))
+        query(connection, f"SET SESSION sql_mode = '', {_LIMIT[flavor]} = 0")
+        failed.pop_all()
     return connection

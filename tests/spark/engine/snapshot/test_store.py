@@ -31,11 +31,12 @@ def test_a_plan_is_read_as_it_was_written(store, chunks):
 
 
 def test_a_plan_of_an_older_version_has_no_server(spark, lakehouse, store):
-    """Its snapshot continues."""
+    """Its snapshot continues, and a replay reads it before anything has opened the table for writing."""
     name = lakehouse.metadata("t_snapshot")
     create_metadata(spark, lakehouse, name, OLDER, "t")
     fields = {"id": "s", "kind": "planned", "epoch": 1, "log_epoch": 2, "binlog_name": "b.000001", "binlog_pos": 4}
     rows = [{**fields, "chunk": chunk.number, "chunk_info": chunk.to_json()} for chunk in CHUNKS]
     metadata_frame(spark, OLDER, rows).writeTo(name).append()
+    assert store.load(1, "mysql") == PlannedSnapshot(1, BEGIN, None, CHUNKS)
     store.open()
     assert store.load(1, "mysql") == PlannedSnapshot(1, BEGIN, None, CHUNKS)

@@ -181,6 +181,14 @@ def test_a_dropped_database_may_have_others_tables_at_the_target(route, wanted):
     assert plan(DROP, rules=rules, tables=("t",)) == wanted
 
 
+def test_a_database_whose_target_another_one_keeps():
+    """A route leads to the name of another selected database."""
+    routes = Routes.from_config({"r": TO_X})
+    for selected, wanted in ((("d",), ["DROP DATABASE IF EXISTS `x`"]), (("d", "x"), ["DROP TABLE IF EXISTS `x`.`t`"])):
+        rules = SourceRules("s", BlockAllowList(do_dbs=selected), routes)
+        assert plan(DROP, rules=rules, tables=("t",)) == wanted
+
+
 def test_a_database_that_several_sources_may_have():
     """Only the tables of the source that drops it are dropped; tables outside the task stay."""
     rules = SourceRules("s", BlockAllowList(do_tables=(("d", "t"),)), only_source=False)

@@ -147,3 +147,17 @@ def test_a_statement_that_a_second_execution_would_undo(target, losing):
     with pytest.raises(SinkError, match="second execution would undo"):
         tables.change(SWAP, in_doubt=True)
     assert target.executed == [SWAP]
+
+
+def test_a_refusal_leaves_no_doubt(target):
+    """A deadlock or a lock wait timeout is repeated: the server has not executed the statement."""
+    refused = iter([pymysql.err.OperationalError(1213, "Deadlock found")])
+    respond = target.respond
+
+    def deadlock_once(connection, sql):
+        target.refusal = next(refused, None) if sql == SWAP else None
+        return respond(connection, sql)
+
+    target.answer = deadlock_once
+    Tables(SERVER, METADATA).change(SWAP, in_doubt=False)
+    assert target.executed == [SWAP]
