@@ -1,5 +1,6 @@
 """The in-memory log of two sources with shards: stands in for bronze as the sink reads it, without Spark."""
 
+import itertools
 import random
 from collections import defaultdict
 from collections.abc import Collection
@@ -155,6 +156,14 @@ class MemoryLog:
 
     def tables(self) -> set[TableName]:
         return set(self.shards)
+
+    def tables_of(self, schema: str) -> list[TableName]:
+        return sorted(name for name in self.shards if name[0] == schema)
+
+    def windows(self, begin: Position, end: Position) -> list[tuple[Position, Position]]:
+        """A window for each event of the log; of a snapshot's rows, one."""
+        written = {one.position for shard in self.shards.values() for part in shard.written.values() for one in part}
+        return list(itertools.pairwise([begin, *sorted(at for at in written if begin < at < end), end]))
 
     def survey(self, begin: Position, end: Position) -> Survey:
         if begin.epoch < 0:

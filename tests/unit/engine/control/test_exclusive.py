@@ -124,10 +124,11 @@ def test_a_folder_that_another_run_holds_is_not_held_by_a_command(folder, monkey
 
 
 PROGRAM = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
 from dmdelta.config import load_spec
 from dmdelta.engine.control.exclusive import exclusive_access
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup
 with exclusive_access(load_spec(Path(sys.argv[1]))):
     print("held", flush=True)
     time.sleep(60)
