@@ -105,14 +105,16 @@ def epoch_folder_of(segment: Segment) -> Path:
     return Path(segment.path).parent.parent
 
 
-def skipped_in(folder: Path) -> SkippedGtids | None:
-    """The transactions that are skipped in the epoch of a folder; None: none are, or it is another kind of folder.
+def skipped_in(segment: Segment) -> GtidSet | None:
+    """The transactions of a segment that the task has read in an earlier epoch; None: there are none.
 
     Raises:
         CorruptBinlog: as `epoch_begin`.
     """
+    folder = epoch_folder_of(segment)
     begin = epoch_begin(folder) if parse_epoch_folder(folder.name) is not None else None
-    return begin.skipped if begin is not None else None
+    skipped = begin.skipped if begin is not None else None
+    return skipped.at(segment.binlog_file, segment.start) if skipped is not None else None
 
 
 def list_segments(folder: str | Path, source_id: str) -> list[Segment]:

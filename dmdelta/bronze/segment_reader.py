@@ -3,10 +3,10 @@
 import gc
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from functools import cache, partial
+from functools import partial
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -17,13 +17,12 @@ from dmdelta.bronze.arrow import to_record_batch
 from dmdelta.ddl.parse.session import without_session
 from dmdelta.ddl.parse.statements import statement_targets
 from dmdelta.errors import CorruptBinlog, DmdeltaError, to_wire
-from dmdelta.model.gtid import GtidSet
 from dmdelta.model.recorded import RecordedStructures
 from dmdelta.model.schema import StructureFrom, TableName, TableSchema
 from dmdelta.model.segment import Segment
 from dmdelta.rules.block_allow_list import BlockAllowList
 from dmdelta.rules.online_ddl import OnlineDdl
-from dmdelta.segments import epoch_folder_of, open_segment, skipped_in
+from dmdelta.segments import open_segment, skipped_in
 
 
 def read_group(
@@ -92,16 +91,5 @@ def _decode_options(options: Mapping[str, str], recorded: RecordedStructures) ->
         without_session=without_session,
         wanted_statements=partial(online.wanted, allow_list.wanted),
         recorded=recorded,
-        skipped=_skipped(),
+        skipped=skipped_in,
     )
-
-
-def _skipped() -> Callable[[Segment], GtidSet | None]:
-    """(segment) → the transactions that the task has read in an earlier epoch; reads each epoch's begin once."""
-    of_epoch = cache(skipped_in)
-
-    def skipped(segment: Segment) -> GtidSet | None:
-        found = of_epoch(epoch_folder_of(segment))
-        return found.at(segment.binlog_file, segment.start) if found is not None else None
-
-    return skipped

@@ -7,7 +7,7 @@ from dmdelta.ddl.parse.session import without_session
 from dmdelta.model.schema import TableName
 from dmdelta.model.segment import Segment
 from dmdelta.model.statement import LoggedStatement
-from dmdelta.segments import epoch_folder_of, open_segment, skipped_in
+from dmdelta.segments import open_segment, skipped_in
 
 
 def statements_of(segment: Segment) -> list[LoggedStatement]:
@@ -16,10 +16,8 @@ def statements_of(segment: Segment) -> list[LoggedStatement]:
     Raises:
         CorruptBinlog: not a binlog file, an event cut short, or sizes that do not add up.
     """
-    skipped = skipped_in(epoch_folder_of(segment))
-    gtids = skipped.at(segment.binlog_file, segment.start) if skipped is not None else None
     with open_segment(segment) as stream:
-        return scan_statements(stream, segment, without_session, gtids)
+        return scan_statements(stream, segment, without_session, skipped_in(segment))
 
 
 def tables_of(segments: Iterable[Segment]) -> set[TableName] | None:

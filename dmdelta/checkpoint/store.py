@@ -12,18 +12,15 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
 from dmdelta.checkpoint.points import FlushReason, Point, Snapshot, StoredPoints, TablePoint
-from dmdelta.errors import CommitConflict
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.lakehouse.access.commit_tag import CommitTag
 from dmdelta.lakehouse.access.interface import one_of
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.lakehouse.metadata_table import COMPACT_EVERY, MetadataRow, MetadataTable, TaskMetadata
 from dmdelta.lakehouse.session import clone_session
-from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
 
-log = get_logger(__name__)
 KEPT = 1_000
 """The flushes whose rows are kept, eight hours at the default interval: a start reads all rows."""
 GLOBAL: TableName = ("", "")
@@ -134,13 +131,7 @@ class CheckpointStore:
         def is_old(literal: Callable[[str], str]) -> str:
             return f"id = {literal(self.source_id)} AND flush_id <= {flush_id - KEPT}"
 
-        try:
-            if flush_id > KEPT:
-                self._table.delete(is_old)
-            self._table.compact()
-        except CommitConflict:
-            # Another source does the same. The next time is soon enough.
-            log.info("checkpoint not compacted: another writer was faster", source=self.source_id)
+        self._table.shorten(is_old if flush_id > KEPT else None)
 
     def _tag(self, flush_id: int, snapshot: Snapshot) -> CommitTag:
         end = snapshot.global_point

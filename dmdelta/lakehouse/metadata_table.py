@@ -19,6 +19,7 @@ from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.lakehouse.retention import FREQUENT
 from dmdelta.lakehouse.spark_errors import is_absent, wrapped
 from dmdelta.lakehouse.tables import OWNER, TableState, table_state
+from dmdelta.logging import get_logger
 
 if TYPE_CHECKING:
     from dmdelta.lakehouse.access.delta_rs.local_table import LocalTable
@@ -33,6 +34,7 @@ __all__ = [
     "utc",
 ]
 
+log = get_logger(__name__)
 Columns = Mapping[str, T.DataType]
 _CREATING = threading.Lock()
 """The sources of a task share tables, and meet when the first rows of both are to be written."""
@@ -135,6 +137,20 @@ class TaskMetadata:
             LakehouseError: it cannot be compacted.
         """
         self.access.compact()
+
+    def shorten(self, is_old: RowCondition | None) -> None:
+        """Delete old rows (None: there are none), and compact it. If another writer commits first, nothing is done: the
+        next time is soon enough.
+
+        Raises:
+            LakehouseError: the table cannot be written.
+        """
+        try:
+            if is_old is not None:
+                self.delete(is_old)
+            self.compact()
+        except CommitConflict:
+            log.info("table not compacted: another writer was faster", table=self.place)
 
     def newest(self, *conditions: Condition) -> list[MetadataRow]:
         """The newest row of each key among those that fulfil all conditions; empty if the table does not exist.

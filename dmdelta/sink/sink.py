@@ -138,7 +138,7 @@ class Sink:
 
     def _precede(self, at: Position, statement: Statement | None, stopping: Callable[[], bool]) -> bool:
         """Execute what of ad-hoc snapshots precedes the log from `at` on; False if stopped before."""
-        changed = None if statement is None else () if statement.drops_database else statement.tables
+        changed = None if statement is None else () if statement.dropped_schemas else statement.tables
         while self.ad_hoc.state.must_wait(at, changed, ordered=self.execution.ordered):
             self.dispatcher.check()
             if stopping() or not self.ad_hoc.wait():

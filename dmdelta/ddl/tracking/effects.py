@@ -136,3 +136,8 @@ class Moved:
 Effect = Altered | Created | Dropped | Truncated | Renamed | Unread | Moved
 EMPTYING = (Truncated, Dropped, Created)
 """After these effects a table has none of its previous rows."""
+
+
+def empties(effects: Iterable[Effect]) -> bool:
+    """Whether one of the effects leaves a table without its former rows."""
+    return any(isinstance(effect, EMPTYING) for effect in effects)

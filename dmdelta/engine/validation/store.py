@@ -16,18 +16,15 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
-from dmdelta.errors import CommitConflict
 from dmdelta.lakehouse.access.interface import one_of
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.lakehouse.metadata_table import COMPACT_EVERY, MetadataRow, MetadataTable, TaskMetadata
-from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
 from dmdelta.quality.pending import ErrorState, PendingRow
 from dmdelta.quality.reconcile import Kind
 from dmdelta.quality.row_keys import RowKey
 
-log = get_logger(__name__)
 VALIDATOR = MetadataTable(
     "validator",
     {
@@ -281,12 +278,7 @@ class ValidatorStore:
             earlier = f"(flush_id IS NULL OR flush_id < {self._flush_id})"
             return f"id = {literal(self._source_id)} AND entry IN ({kinds}) AND {earlier}"
 
-        try:
-            self._table.delete(is_old)
-            self._table.compact()
-        except CommitConflict:
-            # Another source, or a command, writes the table. The next time is soon enough.
-            log.info("validator's table not compacted: another writer was faster", source=self._source_id)
+        self._table.shorten(is_old)
 
     def publish(self, progress: ValidatorProgress) -> None:
         """Write only the progress.

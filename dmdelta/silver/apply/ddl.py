@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from dmdelta.ddl.tracking.effects import EMPTYING, Altered, Created, Dropped, Effect, Moved, Renamed, Truncated, Unread
+from dmdelta.ddl.tracking.effects import Altered, Created, Dropped, Effect, Moved, Renamed, Truncated, Unread, empties
 from dmdelta.errors import SchemaError
 from dmdelta.lakehouse.changes import Change, Verb
 from dmdelta.lakehouse.spark_errors import wrapped
@@ -39,7 +39,7 @@ def follow_statement(work: ApplyContext, piece: SchemaRange) -> Waiting | None:
         raise refusal(work.request.name, event, piece.then.refused)
     unsupported = any(isinstance(effect, Unread) and effect.unsupported for effect in effects)
     if work.condition is Condition.ABSENT and not unsupported:
-        if _empties(effects):
+        if empties(effects):
             clear_emptied(work, piece.end)
         if created is not None and created.schema is not None:
             begin_table(work, created.schema, piece.end)
@@ -66,14 +66,10 @@ def _follow_alone(work: ApplyContext, piece: SchemaRange) -> None:
         changes, condition = plan_following(work, effects, piece.end)
     except SchemaError as error:
         raise refusal(work.request.name, event, error.message) from error
-    if _empties(effects):
+    if empties(effects):
         clear_emptied(work, piece.end)
     work.make(changes, piece.begin, piece.end)
     work.ddl_applied_to, work.condition = piece.end, condition
-
-
-def _empties(effects: Sequence[Effect]) -> bool:
-    return any(isinstance(effect, EMPTYING) for effect in effects)
 
 
 def _warn(work: ApplyContext, piece: SchemaRange) -> None:

@@ -1,6 +1,6 @@
 """Shard DDL: apply a shard's statement to the merged table, skip it, or wait for other shards."""
 
-from dmdelta.ddl.tracking.effects import EMPTYING, Altered, Created, Effect, Renamed
+from dmdelta.ddl.tracking.effects import Altered, Created, Effect, Renamed, empties
 from dmdelta.errors import SchemaError, UnsupportedSchemaChange
 from dmdelta.lakehouse.changes import Change, Verb
 from dmdelta.lakehouse.spark_errors import wrapped
@@ -82,7 +82,7 @@ def follow_in_shard(work: ApplyContext, piece: SchemaRange) -> Waiting | None:
         raise refusal(name, event, piece.then.refused)
     if any(isinstance(effect, Renamed) for effect in piece.then.effects):
         raise refusal(name, event, "a renamed shard cannot be distinguished from a new shard")
-    emptied = any(isinstance(effect, EMPTYING) for effect in piece.then.effects)
+    emptied = empties(piece.then.effects)
     target = work.request.target
     first = (Change(Verb.DELETE, own_older(target, piece.end)),) if emptied else ()
     existing = work.columns()

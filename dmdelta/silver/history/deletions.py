@@ -6,7 +6,7 @@ from functools import reduce
 from pyspark.sql import DataFrame, SparkSession
 
 from dmdelta.changelog.extraction import keys_of
-from dmdelta.ddl.tracking.effects import EMPTYING
+from dmdelta.ddl.tracking.effects import empties
 from dmdelta.ddl.types.silver_types import OWN_COLUMNS, VERSION, silver_type
 from dmdelta.errors import UnsupportedSchemaChange
 from dmdelta.model.schema import TableSchema
@@ -64,7 +64,7 @@ def removed_keys(spark: SparkSession, request: ApplyRequest, silver_schema: Tabl
 
 
 def _empties(piece: SchemaRange) -> bool:
-    return piece.then is not None and any(isinstance(effect, EMPTYING) for effect in piece.then.effects)
+    return piece.then is not None and empties(piece.then.effects)
 
 
 def _deleted_in(

@@ -8,7 +8,6 @@ from pyspark.sql import Row, SparkSession
 
 from dmdelta.changelog.ranges import XaGroup, in_group, of_source, within
 from dmdelta.changelog.xa import committed_groups
-from dmdelta.ddl.parse.statements import statement_targets
 from dmdelta.errors import UnknownSchema
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.change import Op
@@ -87,8 +86,7 @@ class BronzeLog:
         """DROP DATABASE does not name its tables."""
         if statement.tables:
             return statement
-        targets = statement_targets(statement.text, statement.schema)
-        dropped = [target.schema for target in targets if target.op == "drop_database"]
+        dropped = statement.dropped_schemas
         return replace(statement, tables=tuple(name for schema in dropped for name in self.tables_of(schema)))
 
     def _rows(self, log_lines: LogLines, begin: Position) -> list[Rows]:

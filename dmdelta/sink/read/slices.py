@@ -32,9 +32,10 @@ class Statement:
     text: str
 
     @property
-    def drops_database(self) -> bool:
-        """`tables` are those that are known: others may be dropped with them."""
-        return any(target.op == "drop_database" for target in statement_targets(self.text, self.schema))
+    def dropped_schemas(self) -> list[str]:
+        """The databases that it drops: `tables` are those that are known, and others may be dropped with them."""
+        targets = statement_targets(self.text, self.schema)
+        return [target.schema for target in targets if target.op == "drop_database"]
 
 
 @dataclass(frozen=True, slots=True)
