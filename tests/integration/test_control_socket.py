@@ -76,6 +76,7 @@ def applied(status):
     return source["applied_to"] == source["landed_to"] == f"2/{source['server_at']}" and source["lag_seconds"] == 0
 
 
+@pytest.mark.long
 def test_every_command_of_a_live_task(task, spark, capsys, monkeypatch):
     """Each command through the socket and through dm_meta alone, with the same result."""
     spec = str(task.write_spec())

@@ -91,7 +91,7 @@ def settings(database):
     }
 
 
-@pytest.fixture(params=["mysql80", pytest.param("mariadb", marks=pytest.mark.long)])
+@pytest.fixture(params=["mysql80", "mariadb"])
 def task(request, spark, tmp_path, monkeypatch):
     """A task that has followed all of it in one run after its full load."""
     server = request.getfixturevalue(request.param)
@@ -113,6 +113,7 @@ def is_settled(found, file, offset):
     return is_of_the_log and has_settled(told, pending, file, offset)
 
 
+@pytest.mark.long
 def test_every_table_is_listed_and_damage_is_found_in_each(task, spark, capsys):
     """Renamed, new, idle, empty, dropped, keyless, merged and filtered tables have a line each."""
     found = validate(task, capsys, code=0)
