@@ -74,6 +74,7 @@ def assert_everywhere(task, spark, tables):
     assert wrong == []
 
 
+@pytest.mark.long
 def test_strange_names(task, spark, capsys):
     """Loaded, followed, altered, renamed, validated and rebuilt, in silver and in the target of a sink."""
     task.catch_up()

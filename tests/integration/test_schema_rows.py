@@ -54,7 +54,9 @@ class Log:
 
 
 @pytest.mark.skipif(is_provided(), reason="several tasks decode a batch, and each records its structures")
-@pytest.mark.parametrize(("server", "flavor"), [("mysql80", "mysql"), ("mariadb", "mariadb")])
+@pytest.mark.parametrize(
+    ("server", "flavor"), [("mysql80", "mysql"), pytest.param("mariadb", "mariadb", marks=pytest.mark.long)]
+)
 def test_one_row_per_structure(server, flavor, request, spark, tmp_path):
     """Over batches and restarts. After a statement on a table, its structure is recorded again with its next rows."""
     log = Log(request.getfixturevalue(server), flavor, spark, tmp_path)

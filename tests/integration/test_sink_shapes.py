@@ -79,7 +79,7 @@ def test_columns_and_keys_of_the_targets_own(mysql80, target, spark, tmp_path):
     assert set(target.query("SELECT own, at IS NULL FROM more", database)) == {(7, 0)}
 
 
-@pytest.mark.parametrize("safe", [False, True], ids=["plain", "safe"])
+@pytest.mark.parametrize("safe", [False, pytest.param(True, marks=pytest.mark.long)], ids=["plain", "safe"])
 def test_foreign_keys_that_change_rows(mysql80, target, spark, tmp_path, safe):
     """Where the target checks foreign keys it cascades, as the source did without logging it.
 

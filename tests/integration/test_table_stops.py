@@ -42,6 +42,7 @@ def test_the_others_continue_and_a_snapshot_repairs_it(mysql80, spark, tmp_path)
     assert_same(mysql80, database, ["t", "u"], silver)
 
 
+@pytest.mark.long
 def test_both_tables_of_an_exchange_stop(mysql80, spark, tmp_path):
     """A table without rows, too: the log does not contain the rows that it gets; a snapshot of each repairs them."""
     database = mysql80.fresh_database("stops")
@@ -73,7 +74,9 @@ def test_both_tables_of_an_exchange_stop(mysql80, spark, tmp_path):
     assert_same(mysql80, database, ["t", "u", "v"], silver)
 
 
-@pytest.mark.parametrize("statement", ["RENAME TABLE t TO {prod}.t", "ALTER TABLE t RENAME {prod}.t"])
+@pytest.mark.parametrize(
+    "statement", ["RENAME TABLE t TO {prod}.t", pytest.param("ALTER TABLE t RENAME {prod}.t", marks=pytest.mark.long)]
+)
 def test_a_table_that_is_renamed_from_another_database_stops(mysql80, spark, tmp_path, statement):
     """The statement's session is in the other database, so the statement names the table there without a schema."""
     prod, staging = mysql80.fresh_database("prod"), mysql80.fresh_database("staging")

@@ -141,6 +141,7 @@ def test_sequences_without_column_names_are_left_out(spark, tmp_path):
         assert {row["table_name"] for row in bronze.select("table_name").collect()} == {"t"}
 
 
+@pytest.mark.long
 def test_bronze_replaces_a_lost_history(task, spark):
     """The table of the history is dropped: the structures in bronze replace it."""
     server, database = task.server, task.database

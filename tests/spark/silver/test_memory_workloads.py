@@ -134,7 +134,8 @@ def play(spark, lakehouse, seed, batches, tables=TABLES) -> None:
         )
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in (2, 3, 4))])
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
 def test_silver_is_the_same(spark, lakehouse, seed):
     """Deletes, key changes, reused keys, no key, keys of several types, partial images, new columns."""
     play(spark, lakehouse, seed, batches=2 if seed == 1 else 6)
