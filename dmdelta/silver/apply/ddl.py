@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dmdelta.ddl.tracking.effects import Altered, Created, Dropped, Effect, Moved, Renamed, Truncated, Unread, empties
 from dmdelta.errors import SchemaError
 from dmdelta.lakehouse.changes import Change, Verb
+from dmdelta.lakehouse.history import own_commits
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
@@ -14,7 +15,7 @@ from dmdelta.silver.apply.gate import clear_emptied
 from dmdelta.silver.apply.shard_ddl import follow_in_shard, join_shard
 from dmdelta.silver.rows.strategy import Mode
 from dmdelta.silver.schema.evolution import plan_change, plan_creation, plan_drop, plan_truncation
-from dmdelta.silver.schema.repeated import Shapes, was_followed
+from dmdelta.silver.schema.repeated import Shapes, is_ahead, was_followed
 from dmdelta.silver.schema.schema_ranges import SchemaRange, refusal
 from dmdelta.silver.table.table import Condition, has_rows, has_shape, shapes
 
@@ -118,7 +119,7 @@ def plan_following(work: ApplyContext, effects: Sequence[Effect], at: Position) 
 def _altered(work: ApplyContext, effect: Altered, at: Position) -> Sequence[Change]:
     target = work.request.target
     plan = plan_change(target.seen_change(effect), at, mariadb=work.request.context.flavor == "mariadb")
-    if work.request.mode is Mode.SAFE and _was_followed(work, effect):
+    if work.request.mode is Mode.SAFE and _was_followed(work, effect, at):
         # It was applied before, or the snapshot is newer than it. Older rows may lack values.
         return [change for change in plan.changes if change.verb in (Verb.UPDATE, Verb.DELETE)]
     if plan.unknown and has_rows(work.spark, target.place):
@@ -126,16 +127,22 @@ def _altered(work: ApplyContext, effect: Altered, at: Position) -> Sequence[Chan
     return plan.changes
 
 
-def _was_followed(work: ApplyContext, effect: Altered) -> bool:
+def _was_followed(work: ApplyContext, effect: Altered, at: Position) -> bool:
     """
     Raises:
-        SchemaError: silver's columns do not show it.
+        SchemaError: neither silver's columns nor its history show it.
+        LakehouseError: the history cannot be read.
     """
-    target = work.request.target
+    target, context = work.request.target, work.request.context
     _, before = shapes(work.spark, target, effect.before)
     present, after = shapes(work.spark, target, effect.after)
-    exact = not work.request.context.rules.leave_statements_out
-    return was_followed(effect, Shapes(present, before, after), exact=exact)
+    exact = not context.rules.leave_statements_out
+    try:
+        return was_followed(effect, Shapes(present, before, after), exact=exact)
+    except SchemaError:
+        if is_ahead([*own_commits(work.spark, target.place, None)], context.source_id, at):
+            raise
+        return False
 
 
 def _columns(work: ApplyContext) -> set[str]:

@@ -29,6 +29,12 @@ NAME = ("d", "t")
 SKIPPING = SourceRules("s1", operators={AT: Operator(Override.SKIP)})
 
 
+@pytest.fixture(autouse=True)
+def history(monkeypatch):
+    """The silver table has no known history."""
+    monkeypatch.setattr("dmdelta.silver.apply.ddl.own_commits", lambda *_: [])
+
+
 class Silver:
     """Stands in for Spark: one table of a structure."""
 
