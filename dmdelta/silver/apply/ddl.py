@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dmdelta.ddl.tracking.effects import Altered, Created, Dropped, Effect, Moved, Renamed, Truncated, Unread, empties
 from dmdelta.errors import SchemaError
 from dmdelta.lakehouse.changes import Change, Verb
-from dmdelta.lakehouse.history import own_commits
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
@@ -15,8 +14,9 @@ from dmdelta.silver.apply.gate import clear_emptied
 from dmdelta.silver.apply.shard_ddl import follow_in_shard, join_shard
 from dmdelta.silver.rows.strategy import Mode
 from dmdelta.silver.schema.evolution import plan_change, plan_creation, plan_drop, plan_truncation
-from dmdelta.silver.schema.repeated import Shapes, is_ahead, was_followed
+from dmdelta.silver.schema.repeated import Shapes, was_followed
 from dmdelta.silver.schema.schema_ranges import SchemaRange, refusal
+from dmdelta.silver.table.state import may_be_ahead
 from dmdelta.silver.table.table import Condition, has_rows, has_shape, shapes
 
 log = get_logger(__name__)
@@ -133,14 +133,14 @@ def _was_followed(work: ApplyContext, effect: Altered, at: Position) -> bool:
         SchemaError: neither silver's columns nor its history show it.
         LakehouseError: the history cannot be read.
     """
-    target, context = work.request.target, work.request.context
+    target = work.request.target
     _, before = shapes(work.spark, target, effect.before)
     present, after = shapes(work.spark, target, effect.after)
-    exact = not context.rules.leave_statements_out
+    exact = not work.request.context.rules.leave_statements_out
     try:
         return was_followed(effect, Shapes(present, before, after), exact=exact)
     except SchemaError:
-        if is_ahead([*own_commits(work.spark, target.place, None)], context.source_id, at):
+        if may_be_ahead(work.spark, target, at, completed=True):
             raise
         return False
 

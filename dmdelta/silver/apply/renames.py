@@ -32,6 +32,7 @@ from dmdelta.silver.schema.evolution import UNMARK, clustering, plan_change, pla
 from dmdelta.silver.schema.lookup import structure_at
 from dmdelta.silver.schema.range_profile import StructureEvent, TableEvents
 from dmdelta.silver.schema.schema_ranges import refusal
+from dmdelta.silver.table.state import may_be_ahead
 from dmdelta.silver.table.table import Condition, create_silver
 from dmdelta.silver.table.target import Target
 
@@ -189,9 +190,15 @@ def _unclear(
         return ""
     if origin is None:
         return f"it gets the rows of {'.'.join(source)}, which is not in silver"
-    if any(each.overlap_until is not None and at < each.overlap_until for each in (request, origin)):
+    if any(_may_be_ahead(spark, each, at) for each in (request, origin)):
         return "it was renamed while a snapshot read the tables, or in log that is read again"
     return ""
+
+
+def _may_be_ahead(spark: SparkSession, request: ApplyRequest, at: Position) -> bool:
+    """Whether a table may contain changes after the statement. After a crash it may contain the statement itself."""
+    overlaps = request.overlap_until is not None and at < request.overlap_until
+    return overlaps and may_be_ahead(spark, request.target, at, completed=False)
 
 
 def _take_over(work: ApplyContext, source: ApplyRequest, renaming: Renaming) -> None:

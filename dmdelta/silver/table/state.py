@@ -1,10 +1,11 @@
 """The position of a source table in silver, from silver's commit history."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from dmdelta.lakehouse.history import OwnCommit, newest_commits, newest_own_commit
+from dmdelta.lakehouse.history import CommitTag, OwnCommit, newest_commits, newest_own_commit, own_commits
 from dmdelta.model.position import Position
 from dmdelta.silver.table.target import Target
 
@@ -45,3 +46,41 @@ def silver_state(spark: SparkSession, target: Target) -> SilverState:
     """
     version, commit = newest_commits(spark, target.place, target.app)
     return SilverState(commit, version)
+
+
+def may_be_ahead(spark: SparkSession, target: Target, at: Position, *, completed: bool) -> bool:
+    """Whether a silver table may contain changes after a statement that the log has reached: see `is_ahead`.
+
+    Args:
+        completed: count the statement itself as such a change.
+
+    Raises:
+        LakehouseError: the history cannot be read.
+    """
+    version, _ = newest_commits(spark, target.place, target.app)
+    commits = own_commits(spark, target.place, None)
+    return version is not None and is_ahead([*commits], target.context.source_id, at, completed=completed)
+
+
+def is_ahead(commits: Sequence[OwnCommit], source: str, at: Position, *, completed: bool) -> bool:
+    """Whether the history of a table does not show that it is behind a statement.
+
+    It does if the table was created empty, and every commit since then is from the log before the statement. A commit
+    of another epoch is from a snapshot, or from a log that was read to another end.
+
+    Args:
+        commits: all commits of dmdelta that the history still has, newest first.
+        source: the source of the log.
+        at: the position of the statement.
+        completed: a table for which the statement has begun is ahead.
+    """
+    has_all = bool(commits) and commits[-1].version == 0
+    return not has_all or not all(
+        commit.tag.source == source and _is_behind(commit.tag, at, completed=completed) for commit in commits
+    )
+
+
+def _is_behind(tag: CommitTag, at: Position, *, completed: bool) -> bool:
+    if tag.end == at:
+        return not completed or tag.rest is None
+    return tag.end.epoch == at.epoch and tag.end < at

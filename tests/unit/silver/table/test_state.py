@@ -6,7 +6,7 @@ import pytest
 
 from dmdelta.lakehouse.access.commit_tag import CommitTag, OwnCommit
 from dmdelta.model.position import Position
-from dmdelta.silver.schema.repeated import is_ahead
+from dmdelta.silver.table.state import is_ahead
 
 
 def at(offset, epoch=2):
@@ -34,7 +34,7 @@ CREATED, INSERTED = commit(0, at(100), rest=()), commit(1, at(200))
     ],
 )
 def test_a_table_that_the_log_has_created_is_not_ahead(commits):
-    assert not is_ahead(commits, "s1", AT)
+    assert not is_ahead(commits, "s1", AT, completed=True)
 
 
 @pytest.mark.parametrize(
@@ -50,4 +50,10 @@ def test_a_table_that_the_log_has_created_is_not_ahead(commits):
     ],
 )
 def test_a_table_with_a_longer_or_an_unknown_history_may_be_ahead(commits):
-    assert is_ahead(commits, "s1", AT)
+    assert is_ahead(commits, "s1", AT, completed=True)
+
+
+def test_a_statement_that_has_begun_counts_if_asked():
+    commits = [commit(2, AT, rest=()), INSERTED, CREATED]
+    assert is_ahead(commits, "s1", AT, completed=True)
+    assert not is_ahead(commits, "s1", AT, completed=False)
