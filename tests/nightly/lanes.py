@@ -135,7 +135,7 @@ LANES: tuple[Lane, ...] = (
     RunLane(
         "soak",
         ("-m", "tests.soak", "--minutes", "20", "--seed", "{seed}", "--json", "{json}"),
-        seconds=2000.0,
+        seconds=2400.0,
         parts=3,
     ),
 )

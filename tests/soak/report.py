@@ -14,6 +14,9 @@ LEAST_ROWS = 300
 LOADS = ("bursts", "online DDL", "statements on shards")
 COMMANDS = ("snapshot", "pause", "resume", "replay", "maintain")
 """Each has to succeed under load."""
+EXTENDED = 1.5
+"""The longest time of a whole soak that lacks something, as a multiple of the wanted time: a slow machine has fewer
+phases in the same time."""
 
 
 def figures(soak: Soak, *, passed: int, failed: int, seconds: float) -> dict[str, Any]:
@@ -53,6 +56,17 @@ def shortcomings(soak: Soak, seconds: float) -> list[str]:
     if soak.rows < LEAST_ROWS * seconds:
         found.append(f"{soak.rows / seconds:.0f} rows/s instead of {LEAST_ROWS}")
     return found
+
+
+def is_over(soak: Soak, seconds: float, wanted: float, *, whole: bool) -> bool:
+    """Whether a soak that has taken some seconds begins no further phase.
+
+    Args:
+        whole: it continues after the wanted seconds while it lacks something.
+    """
+    if seconds < wanted:
+        return False
+    return not whole or seconds >= EXTENDED * wanted or not shortcomings(soak, seconds)
 
 
 def _seconds(phases: Sequence[float]) -> str:

@@ -16,7 +16,7 @@ from tests.soak.faults import POINTS, Faults
 from tests.soak.judges import Judges
 from tests.soak.operations import Operations
 from tests.soak.phases import Soak
-from tests.soak.report import COMMANDS, LEAST_ROWS, LOADS, figures, shortcomings
+from tests.soak.report import COMMANDS, LEAST_ROWS, LOADS, figures, is_over, shortcomings
 from tests.soak.scenes import SABOTAGE, Scene, plan_scene, special_scenes
 from tests.soak.shards import ShardChanges
 from tests.soak.snapshots import RequestedSnapshot, SnapshotState, is_complete
@@ -64,6 +64,16 @@ def test_a_soak_without_a_load_or_a_command_is_no_test(whole):
     assert shortcomings(whole, 61.0) == lacks
     whole.faults.counts.clear()
     assert "no faults" in shortcomings(whole, 60.0)
+
+
+def test_a_soak_that_lacks_something_has_more_phases(whole):
+    """For half of the wanted time at most; one that need not have everything ends in time."""
+    assert not is_over(whole, 59.0, 60.0, whole=True)
+    assert is_over(whole, 60.0, 60.0, whole=True)
+    del whole.operations.under_load["pause"]
+    assert not is_over(whole, 89.0, 60.0, whole=True)
+    assert is_over(whole, 90.0, 60.0, whole=True)
+    assert is_over(whole, 60.0, 60.0, whole=False)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
