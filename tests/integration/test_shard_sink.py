@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.sharding import MODES, WITHOUT_SINK, ShardMerge, environment, read_cases
 
+FEW = ("add_one_server_later", "sequence_of_two")
 STEPWISE = ("sequence_of_two", "rename_in_turn", "drop_one_shard")
 TARGETS = ("mariadb", "mysql80_target")
 PARTS = 4
@@ -42,6 +43,13 @@ def play(merge, spark):
         merge.play()
         merge.assert_sunk()
         merge.assert_merged(spark)
+
+
+@pytest.mark.long
+def test_some_scenarios(servers, mariadb, spark, tmp_path):
+    """Two shards wait for two others, for one statement and for two: then silver and the target have the columns."""
+    cases = [case for case in cases_of("pessimistic") if case.name in FEW]
+    play(ShardMerge(servers, tmp_path, "pessimistic", cases, target=mariadb), spark)
 
 
 @pytest.mark.long

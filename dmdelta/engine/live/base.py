@@ -82,7 +82,7 @@ def plan_base(
     for commit in commits:
         if following is not None and not is_kept(following.at):
             return None
-        if _reaches(commit, at) and _is_whole(commit, is_reload):
+        if commit.tag.precedes(at) and _is_whole(commit, is_reload):
             end, is_newest = commit.tag.end, following is None
             version = max(newest, commit.version) if following is None else following.version - 1
             ddl_applied_to = end if commit.tag.rest is not None else None
@@ -92,11 +92,6 @@ def plan_base(
             return base
         following = commit
     return None
-
-
-def _reaches(commit: OwnCommit, at: Position) -> bool:
-    """Whether the commit contains nothing after `at`: the event at `at` is the first that is not read."""
-    return commit.tag.end < at or (commit.tag.end == at and commit.tag.rest is None)
 
 
 def _is_whole(commit: OwnCommit, is_reload: Callable[[Position], bool]) -> bool:

@@ -45,6 +45,10 @@ class CommitTag:
         """Whether a landing commit has no range, but marks where the log of an epoch, or a snapshot, begins."""
         return self.begin == self.end and not self.again
 
+    def precedes(self, statement: Position) -> bool:
+        """Whether the commit leaves the table before a statement at a position."""
+        return self.end < statement or (self.end == statement and self.rest is None)
+
     def to_json(self) -> str:
         return json.dumps({"dmdelta": 1, **self.to_dict()})
 

@@ -281,8 +281,7 @@ def plan_version_before(commits: Iterable[OwnCommit], newest: int | None, at: Po
     """
     version = newest
     for commit in commits:
-        tag = commit.tag
-        if tag.end < at or (tag.end == at and tag.rest is None):
+        if commit.tag.precedes(at):
             return version
         version = commit.version - 1
     return None

@@ -81,6 +81,4 @@ def is_ahead(commits: Sequence[OwnCommit], source: str, at: Position, *, complet
 
 
 def _is_behind(tag: CommitTag, at: Position, *, completed: bool) -> bool:
-    if tag.end == at:
-        return not completed or tag.rest is None
-    return tag.end.epoch == at.epoch and tag.end < at
+    return tag.end.epoch == at.epoch and (tag.precedes(at) or (tag.end == at and not completed))

@@ -20,6 +20,7 @@ from dmdelta.silver.rows.strategy import MAX_REPLACED_KEYS, Mode, Step
 from dmdelta.silver.schema.evolution import DROPPED
 from dmdelta.silver.schema.range_profile import tables_with_events
 from dmdelta.silver.table.state import silver_position
+from dmdelta.silver.table.table import open_silver
 from dmdelta.silver.table.target import Target
 from tests.support.changelog import ITEMS, LOG, SOURCE, TASK, Changelog
 
@@ -484,18 +485,36 @@ def test_a_log_with_several_new_columns_is_read_again(changelog):
     assert changelog.silver() == [(*row, None) for row in wanted if row[0] != 4]
 
 
-def test_a_swap_that_may_have_been_applied(changelog):
-    """Columns look the same before and after it.
+SWAPPED = TableSchema("d", "swapped", (Column("id", "int"), Column("a", "int"), Column("b", "int")), ("id",))
 
-    In safe mode, too, it is applied to a table that the same log has created. If a log is read again, the table stops,
-    because it could become wrong.
-    """
-    name = ("d", "swapped")
-    changelog.tell(TableSchema(*name, (Column("id", "int"), Column("a", "int"), Column("b", "int")), ("id",)))
+
+def swap(changelog):
+    """Apply a row, and log a statement before and after which the columns look the same; the position before it."""
+    begin, name = changelog.position, SWAPPED.name
+    changelog.tell(SWAPPED)
     changelog.insert({"id": 1, "a": 1, "b": 2}, name)
-    changelog.apply(changelog.position.__class__(1, "binlog.000001", 4), name=name)
+    changelog.apply(begin, name=name)
     behind = changelog.position
     changelog.ddl("ALTER TABLE swapped CHANGE a b INT, CHANGE b a INT", name)
+    return behind, name
+
+
+def test_a_swap_that_may_have_been_applied(changelog):
+    """In safe mode a table that a snapshot has read stops, because it could become wrong."""
+    at = changelog.position
+    open_silver(changelog.spark, changelog.request(at, at, name=SWAPPED.name).target, SWAPPED)
+    behind, name = swap(changelog)
+    with pytest.raises(UnsupportedSchemaChange, match="may have been applied before"):
+        changelog.apply(behind, mode=Mode.SAFE, name=name)
+    assert changelog.silver(name) == [(1, 1, 2)]
+    changelog.apply(behind, name=name)
+    assert changelog.silver(name) == [(1, 1, 2)]
+    assert changelog.spark.table(changelog.lakehouse.silver(*name)).columns[:3] == ["id", "b", "a"]
+
+
+def test_a_swap_in_a_table_that_the_log_has_created(changelog):
+    """In safe mode, too, it is applied; if the log is read again, the table stops."""
+    behind, name = swap(changelog)
     changelog.apply(behind, mode=Mode.SAFE, name=name)
     assert changelog.silver(name) == [(1, 1, 2)]
     assert changelog.spark.table(changelog.lakehouse.silver(*name)).columns[:3] == ["id", "b", "a"]
