@@ -15,13 +15,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from tests.nightly.committed import known_seconds, read_stored, resumed_night
+from tests.nightly.kept import kept_night, plan_affected
 from tests.nightly.lanes import FOLDER, LANES, Lane, SuiteLane
 from tests.nightly.page import JSON, PAGE, exit_code, repeat_commands, summarize, verification, write_verification
 from tests.nightly.plan import Part, parse_budget, plan_next
 from tests.nightly.running import Interrupted, collect, run_command, run_part, tail
-from tests.nightly.state import PART_SECONDS, Night, Outcome, PartResult, read_night, write_night
+from tests.nightly.state import PART_SECONDS, Night, Outcome, PartResult, read_night, seed_of, write_night
 
 STATE = FOLDER / "state.json"
 _RESULTS = tuple(f":(exclude,glob){each}" for each in (JSON, PAGE, "benchmarks/*.md"))
@@ -81,7 +83,7 @@ def run(night: Night, lanes: Sequence[Lane], budget: float, publish: Callable[[]
 def _end(part: Part, result: PartResult, night: Night, publish: Callable[[], None]) -> None:
     """Report a part and save its results, even if the terminal is gone."""
     try:
-        _report(part, result, night.seed)
+        _report(part, result)
     finally:
         _keep(result, night, publish)
 
@@ -116,14 +118,14 @@ def _begin(part: Part) -> None:
     print(f"nightly: {part.lane.name}, part {part.number}: {what}", flush=True)
 
 
-def _report(part: Part, result: PartResult, seed: int) -> None:
+def _report(part: Part, result: PartResult) -> None:
     print(
         f"nightly: {part.lane.name}, part {part.number}: {result.outcome.value} after {result.seconds / 60:.0f} min",
         flush=True,
     )
     if result.outcome is Outcome.FAILED:
         print(tail(FOLDER / f"{part.lane.name}-{part.number}.log"))
-    _print_repeats(repeat_commands(part.lane, [result], seed))
+    _print_repeats(repeat_commands(part.lane, [result]))
 
 
 def _print_repeats(commands: Sequence[str]) -> None:
@@ -142,18 +144,35 @@ def _sum_up(lanes: Sequence[Lane], night: Night) -> int:
 def begun_night(commit: str, lanes: Sequence[Lane]) -> Night:
     """The state of a commit's night: this checkout's or the committed one, whichever has more parts.
 
-    Of another commit's night only the durations are known. A failed preparation is retried in each call.
+    Of an earlier commit's night, the durations are known, and the results that a change of tests does not affect are
+    kept. A failed preparation is retried in each call.
     """
-    night = read_night(STATE, commit)
-    night.unprepared.clear()
-    committed, stored = read_stored(JSON)
-    if committed == commit and len(stored["parts"]) > len(night.parts):
+    night, (committed, stored) = read_night(STATE), read_stored(JSON)
+    seconds = known_seconds(stored) | night.seconds
+    affected = affected_since(night.commit, commit)
+    has_more = affected is None or len(stored.get("parts", ())) > len(night.parts)
+    if has_more and (affected_too := affected_since(committed, commit)) is not None:
         print("nightly: resuming from the committed page", flush=True)
-        resumed = resumed_night(stored, commit, lanes, collect)
-        resumed.seconds |= night.seconds
-        return resumed
-    night.seconds = known_seconds(stored) | night.seconds
+        night, affected = resumed_night(stored, committed, lanes, collect), affected_too
+    if affected is None:
+        return Night(commit, seed_of(commit), seconds=seconds)
+    if night.commit != commit:
+        print(f"nightly: results of {night.commit} are kept, except of {', '.join(sorted(affected))}", flush=True)
+        night = kept_night(night, commit, affected, lanes, collect)
+    night.seconds = seconds
+    night.unprepared.clear()
     return night
+
+
+def affected_since(earlier: str, commit: str) -> frozenset[str] | None:
+    """The files of tests that have changed since an earlier commit, and those that use them.
+
+    None: everything may have changed, or the earlier commit is unknown.
+    """
+    if not earlier or subprocess.run(["git", "cat-file", "-e", earlier], capture_output=True, check=False).returncode:
+        return None
+    changed = _git("diff", "--name-only", earlier, commit, "--", ".", *_RESULTS).splitlines()
+    return plan_affected(changed, {str(path): path.read_text("utf-8") for path in Path("tests").rglob("*.py")})
 
 
 @contextmanager

@@ -89,8 +89,9 @@ def _stored_part(part: PartResult, order: Sequence[str]) -> dict[str, Any]:
     ended = {test: result.outcome for test, result in finished([part]).items()}
     passed = [number for number, test in enumerate(order) if ended.get(test) == "passed"]
     named = {kind: [test for test, outcome in ended.items() if outcome == kind] for kind in _NAMED}
+    faults = {test: result.faults for test, result in part.tests.items() if result.faults}
     figures = {name: value for name, value in asdict(part).items() if name not in {"planned", "tests"}}
-    tests = {"passed": _ranges(passed), **named}
+    tests = {"passed": _ranges(passed), **named, "faults": faults}
     # The planned tests are not stored, but those that count as an attempt are.
     return {**figures, "outcome": part.outcome.value, "interrupted": attempted(part), "tests": tests}
 
@@ -99,7 +100,8 @@ def _part(stored: Mapping[str, Any], order: Sequence[str]) -> PartResult:
     """The durations of its tests are in `Night.seconds`."""
     passed = [order[number] for first, last in stored["tests"]["passed"] for number in range(first, last + 1)]
     outcomes = {test: kind for kind in _NAMED for test in stored["tests"][kind]} | dict.fromkeys(passed, "passed")
-    tests = {test: CaseResult(outcome, 0.0) for test, outcome in outcomes.items()}
+    faults = stored["tests"].get("faults", {})
+    tests = {test: CaseResult(outcome, 0.0, faults.get(test, 0)) for test, outcome in outcomes.items()}
     lists = {name: tuple(stored[name]) for name in ("interrupted", "notes")}
     return PartResult(**{**stored, "outcome": Outcome(stored["outcome"]), "tests": tests, **lists})
 

@@ -65,6 +65,7 @@ class RunLane:
         seconds: maximum duration of a part.
         parts: number of parts, each with its own seed.
         counted: matches the figure `passed` in the output, if the program writes no file.
+        tested: the folders whose tests the program runs.
     """
 
     name: str
@@ -73,6 +74,7 @@ class RunLane:
     parts: int = 1
     counted: str = ""
     prepare: tuple[str, ...] = ()
+    tested: tuple[str, ...] = ()
 
     def command(self, seed: int, figures: Path) -> list[str]:
         """The command of a part."""
@@ -88,6 +90,7 @@ LANES: tuple[Lane, ...] = (
         ("-m", "tests.mutation", "--mutants", "200", "--seed", "{seed}", "--json", "{json}"),
         seconds=2400.0,
         prepare=("make", "build/mutation/installed"),
+        tested=("tests/unit/",),
     ),
     SuiteLane(
         "crash", CRASH, f"{NOT_EXTRA}", 60.0, options=("--timeout", "1800"), processes=2, distribution="worksteal"

@@ -23,6 +23,8 @@ INTRODUCTION = (
     "[CONTRIBUTING.md](../CONTRIBUTING.md#which-tests-to-run) describes the lanes."
 )
 
+EARLIER = "Results of `{commit}` count if the product, the test and everything that the test uses are the same in both commits."
+
 
 @dataclass(frozen=True, slots=True)
 class LaneSummary:
@@ -58,12 +60,14 @@ class Verification:
     Attributes:
         date: of the newest part, `YYYY-MM-DD`; empty if none has run.
         machines: what the parts ran on.
+        earlier: the commits of results that count for this commit, too.
     """
 
     commit: str
     date: str
     machines: tuple[str, ...]
     lanes: tuple[LaneSummary, ...] = field(default=())
+    earlier: tuple[str, ...] = ()
 
 
 def summarize(lane: Lane, night: Night) -> LaneSummary:
@@ -80,7 +84,7 @@ def summarize(lane: Lane, night: Night) -> LaneSummary:
     else:
         passed, failed = sum(part.passed for part in parts), sum(part.failed for part in parts)
         skipped, left = 0, lane.parts - len(parts)
-    repeat = repeat_commands(lane, parts, night.seed)
+    repeat = repeat_commands(lane, parts)
     if lane.name in night.unprepared:
         repeat.append(shlex.join(lane.prepare))
         notes += (night.unprepared[lane.name],)
@@ -91,10 +95,11 @@ def summarize(lane: Lane, night: Night) -> LaneSummary:
     )
 
 
-def repeat_commands(lane: Lane, parts: Sequence[PartResult], seed: int) -> list[str]:
+def repeat_commands(lane: Lane, parts: Sequence[PartResult]) -> list[str]:
     """A command for each failed test, and the command of each part that failed without a failed test."""
     failed = [test for test, result in finished(parts).items() if result.outcome == "failed"]
-    tests = [shlex.join(lane.command(test, seed)) for test in failed] if isinstance(lane, SuiteLane) else []
+    seeds = {test: part.seed or 0 for part in parts for test in (*part.planned, *part.tests, *part.interrupted)}
+    tests = [shlex.join(lane.command(test, seeds[test])) for test in failed] if isinstance(lane, SuiteLane) else []
     broken = [part for part in parts if part.outcome is Outcome.FAILED and finished([part]).keys().isdisjoint(failed)]
     return [*tests, *(part.command for part in broken)]
 
@@ -119,7 +124,8 @@ def verification(lanes: Sequence[Lane], night: Night) -> Verification:
     """The results of a night so far."""
     date = max((part.date for part in night.parts), default="")
     machines = tuple(dict.fromkeys(part.machine for part in night.parts))
-    return Verification(night.commit, date, machines, tuple(summarize(lane, night) for lane in lanes))
+    earlier = tuple(dict.fromkeys(part.commit for part in night.parts if part.commit != night.commit))
+    return Verification(night.commit, date, machines, tuple(summarize(lane, night) for lane in lanes), earlier)
 
 
 def read_verification(file: Path) -> Verification:
@@ -132,7 +138,8 @@ def read_verification(file: Path) -> Verification:
     stored.pop("night", None)
     lists = ("seeds", "repeat", "notes")
     lanes = tuple(LaneSummary(**{**lane, **{name: tuple(lane[name]) for name in lists}}) for lane in stored["lanes"])
-    return Verification(**{**stored, "machines": tuple(stored["machines"]), "lanes": lanes})
+    texts = {name: tuple(stored.get(name, ())) for name in ("machines", "earlier")}
+    return Verification(**{**stored, **texts, "lanes": lanes})
 
 
 def write_verification(found: Verification, night: Night) -> None:
@@ -151,6 +158,7 @@ def rendered(found: Verification) -> str:
         "# Verification",
         INTRODUCTION,
         f"Commit `{found.commit}`{', ' if found.date else ''}{found.date}.",
+        *(EARLIER.format(commit=commit) for commit in found.earlier),
         *(f"Machine: {machine}." for machine in found.machines),
         table,
         *_section("Failures: commands that repeat them", failures),

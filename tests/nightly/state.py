@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,7 @@ class PartResult:
         notes: lines for the page.
         date: of its end, `YYYY-MM-DD`.
         machine: what it ran on.
+        commit: the one that it ran on.
     """
 
     lane: str
@@ -65,6 +66,7 @@ class PartResult:
     notes: tuple[str, ...] = ()
     date: str = ""
     machine: str = ""
+    commit: str = ""
 
 
 @dataclass(slots=True)
@@ -91,7 +93,7 @@ class Night:
 
     def add(self, part: PartResult) -> None:
         """Add a part, and the durations of its tests; an interrupted test takes at least as long as the part took."""
-        self.parts.append(part)
+        self.parts.append(replace(part, commit=self.commit))
         for key in (f"{part.lane} {test}" for test in part.interrupted):
             self.seconds[key] = max(self.seconds.get(key, 0.0), part.seconds)
         self.seconds |= {f"{part.lane} {test}": result.seconds for test, result in part.tests.items()}
@@ -132,13 +134,11 @@ def seed_of(commit: str) -> int:
     return int(commit[:8], 16) % 1_000_000
 
 
-def read_night(file: Path, commit: str) -> Night:
-    """The stored night of a commit; of another commit's night only the durations are kept."""
+def read_night(file: Path) -> Night:
+    """The stored night; one of no commit if there is none."""
     if not file.exists():
-        return Night(commit, seed_of(commit))
+        return Night("", 0)
     stored: dict[str, Any] = json.loads(file.read_text("utf-8"))
-    if stored["commit"] != commit:
-        return Night(commit, seed_of(commit), seconds=stored["seconds"])
     return Night(**{**stored, "parts": [_part(part) for part in stored["parts"]]})
 
 

@@ -47,7 +47,7 @@ def test_the_result_of_a_lane_of_tests(parts, result, left):
 def test_a_failure_is_repeated_by_one_command():
     """In the same way as the lane: over Spark Connect."""
     lane = replace(UNIT, beside="tests.support.connect_server", options=("--timeout", "9"))
-    (command,) = summarize(lane, a_night(parts=[part(Outcome.FAILED, {"t.py::x[a b]": "failed"})])).repeat
+    (command,) = summarize(lane, a_night(parts=[part(Outcome.FAILED, {"t.py::x[a b]": "failed"}, seed=7)])).repeat
     assert command.startswith("env DMDELTA_TEST_SEED=7 ")
     assert command.endswith(" -m pytest 't.py::x[a b]' -m 'not long' --hypothesis-seed=7 --timeout 9")
     assert " -m tests.support.connect_server " in command
@@ -56,7 +56,7 @@ def test_a_failure_is_repeated_by_one_command():
 def test_each_failed_part_has_a_command():
     """A hung part, too, if a test of another part failed."""
     hung = replace(part(Outcome.FAILED, {"b": "passed"}), command="pytest @hung")
-    first, second = repeat_commands(UNIT, [part(Outcome.STOPPED, {"a": "failed"}, planned="a"), hung], 7)
+    first, second = repeat_commands(UNIT, [part(Outcome.STOPPED, {"a": "failed"}, planned="a", seed=7), hung])
     assert " -m pytest a -m 'not long'" in first
     assert second == "pytest @hung"
 
