@@ -37,12 +37,11 @@ test: servers ## unit, spark and integration tests against real servers; what CI
 test-fast: servers ## unit tests, and a test of each stage on MySQL 8.0 (tests/fast.txt): at most 4 minutes on 2 cores
 	$(PY) -m pytest @tests/fast.txt tests/unit -m "not long" -n 2 --dist loadfile --no-loadscope-reorder
 
-# The server's JVM is the one Spark of the lane: one process, or they would share its memory.
-test-connect: servers ## the extra lane: spark and integration tests over Spark Connect, against a server on this machine
-	$(PY) -m tests.support.connect_server $(PY) -m pytest tests/spark tests/integration -m "not mysql97 and not tidb and not long"
+test-connect: servers ## the extra lane: spark and integration tests over Spark Connect, each process against a server of its own on this machine
+	$(PY) -m tests.support.connect_server $(PY) -m pytest tests/spark tests/integration -m "not mysql97 and not tidb and not long" -n 2 --dist loadfile
 
 test-cluster: servers ## the same on a standalone cluster of two workers with the wheel
-	$(PY) -m tests.support.cluster $(PY) -m pytest tests/spark tests/integration -m "not mysql97 and not tidb and not long"
+	$(PY) -m tests.support.cluster $(PY) -m pytest tests/spark tests/integration -m "not mysql97 and not tidb and not long" -n 2 --dist loadfile
 
 test-long: servers ## the long lane, hours on 2 cores: DDL suite, shard merge, event matrix, random kills, two machines, pauses, a server switch, full loads of every server, killed loads, table maintenance
 	$(PY) -m pytest tests -m "long and not mysql97 and not tidb" --timeout 1800 -n 2 --dist worksteal

@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from dmdelta.lakehouse.session import SessionSettings, is_provided, open_session
+from tests.support.connect_server import choose_remote
 from tests.support.jvm import JVM_OPTIONS
 from tests.support.servers import Server, running
 from tests.support.servers.tidb import TidbServer, running_tidb
@@ -20,6 +21,7 @@ _EXTRA_LANES = ("mysql97", "tidb")
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "mysql97: MySQL 9.7, whose version moves: runs only with -m mysql97")
+    choose_remote()
     hypothesis.settings.register_profile("dmdelta", deadline=None)  # a test says what is right, not how soon
     hypothesis.settings.load_profile("dmdelta")
     config.addinivalue_line("markers", "tidb: TiDB, which takes minutes to build: runs only with -m tidb")

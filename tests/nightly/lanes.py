@@ -117,6 +117,7 @@ LANES: tuple[Lane, ...] = (
         f"{NOT_EXTRA} and not long",
         12.0,
         beside="tests.support.connect_server",
+        processes=2,
     ),
     SuiteLane(
         "cluster",
@@ -124,6 +125,7 @@ LANES: tuple[Lane, ...] = (
         f"{NOT_EXTRA} and not long",
         15.0,
         beside="tests.support.cluster",
+        processes=2,
     ),
     RunLane(
         "fuzz",

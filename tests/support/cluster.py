@@ -1,8 +1,9 @@
 """A standalone Spark cluster of two workers on this machine, for the cluster lane.
 
-`python -m tests.support.cluster COMMAND…` starts a master, two workers that only have dmdelta's wheel, and a Spark
-Connect server as their driver, runs the command with SPARK_REMOTE set, and then stops them. The workers' Python is that
-of a virtual environment in which the wheel was installed, as `docs/clusters.md` says; the folders are this machine's.
+`python -m tests.support.cluster COMMAND…` starts a master, two workers that only have dmdelta's wheel, and Spark Connect
+servers as their drivers, runs the command, and then stops them. Each server has an executor on each worker. The
+workers' Python is that of a virtual environment in which the wheel was installed, as `docs/clusters.md` says; the
+folders are this machine's.
 """
 
 import os
@@ -18,10 +19,11 @@ from pathlib import Path
 import pyspark
 
 from dmdelta.lakehouse.session import SessionSettings
-from tests.support.connect_server import READY_SECONDS, free_port, is_listening, run_beside
+from tests.support.connect_server import READY_SECONDS, SERVERS, free_port, is_listening, run_beside
 
 WORKERS = 2
-WORKER_MEMORY = "1500m"
+EXECUTOR = {"spark.cores.max": str(WORKERS), "spark.executor.cores": "1", "spark.executor.memory": "1g"}
+WORKER_MEMORY = f"{1500 * SERVERS}m"
 STOP_SECONDS = 20.0
 _ROOT = Path(__file__).parents[2]
 _DEPLOY = "org.apache.spark.deploy"
@@ -45,14 +47,15 @@ def _plain_environment() -> dict[str, str]:
 
 @contextmanager
 def running_cluster(folder: Path) -> Iterator[str]:
-    """A master and its workers, one core each; its address as Spark's `master` takes it."""
+    """A master and its workers, one core for each server; its address as Spark's `master` takes it."""
     port = free_port()
     address = f"spark://127.0.0.1:{port}"
     with ExitStack() as daemons:
         daemons.enter_context(_daemon(folder, "master.Master", "--host", "127.0.0.1", "--port", str(port)))
         _wait_for(port)
         for number in range(WORKERS):
-            work = ["--work-dir", str(folder / f"work-{number}"), "--cores", "1", "--memory", WORKER_MEMORY]
+            size = ["--cores", str(SERVERS), "--memory", WORKER_MEMORY]
+            work = ["--work-dir", str(folder / f"work-{number}"), *size]
             daemons.enter_context(_daemon(folder, "worker.Worker", "--host", "127.0.0.1", *work, address))
         yield address
 
@@ -94,8 +97,7 @@ def main(command: Sequence[str]) -> int:
         folder = Path(place)
         python = worker_python(folder)
         with running_cluster(folder) as master:
-            confs = {"spark.executor.memory": "1g"}
-            return run_beside(SessionSettings(master, "3g", WORKERS, confs), command, python=str(python))
+            return run_beside(SessionSettings(master, "3g", WORKERS, EXECUTOR), command, python=str(python))
 
 
 if __name__ == "__main__":

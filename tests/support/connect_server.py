@@ -1,7 +1,8 @@
-"""A Spark Connect server on this machine, for the Spark Connect lane.
+"""Spark Connect servers on this machine, for the Spark Connect lane.
 
-`python -m tests.support.connect_server COMMAND…` starts one, runs the command with SPARK_REMOTE set, and then stops
-the server. Its JVM has the confs of a local dmdelta session; its tables, its Python and its code are this machine's.
+`python -m tests.support.connect_server COMMAND…` starts a server for each of two processes of pytest-xdist, runs the
+command, and then stops the servers. Their JVMs have the confs of a local dmdelta session; their tables, their Python
+and their code are this machine's. Each has a catalog of its own: test processes use the same names.
 """
 
 import os
@@ -9,9 +10,10 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pyspark
@@ -19,6 +21,9 @@ import pyspark
 from dmdelta.lakehouse.session import SessionSettings, local_confs
 from tests.support.jvm import JVM_OPTIONS
 
+SERVERS = 2
+REMOTES_VARIABLE = "DMDELTA_TEST_REMOTES"
+"""The servers' addresses, separated by spaces."""
 READY_SECONDS = 300.0
 STOP_SECONDS = 20.0
 _MAIN = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -33,22 +38,25 @@ def running_connect_server(settings: SessionSettings, python: str | None = None)
         python: the executors' Python, which has dmdelta installed; None: this one, with this checkout.
     """
     port = free_port()
-    child = subprocess.Popen(_command(settings, port), env=_environment(python), stdin=subprocess.DEVNULL)
-    try:
-        _wait(child, port)
-        yield f"sc://127.0.0.1:{port}"
-    finally:
-        child.terminate()
+    with tempfile.TemporaryDirectory(prefix="dmdelta-warehouse-") as warehouse:
+        command = _command(settings, port, warehouse)
+        child = subprocess.Popen(command, env=_environment(python), stdin=subprocess.DEVNULL)
         try:
-            child.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait()
+            _wait(child, port)
+            yield f"sc://127.0.0.1:{port}"
+        finally:
+            child.terminate()
+            try:
+                child.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
 
 
-def _command(settings: SessionSettings, port: int) -> list[str]:
+def _command(settings: SessionSettings, port: int, warehouse: str) -> list[str]:
     confs = {
         **local_confs(settings),
+        "spark.sql.warehouse.dir": warehouse,
         "spark.master": settings.master or "local[*]",
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
@@ -88,14 +96,29 @@ def free_port() -> int:
 
 
 def run_beside(settings: SessionSettings, command: Sequence[str], python: str | None = None) -> int:
-    """Run a command with a new server; its exit code."""
-    with running_connect_server(settings, python) as remote:
-        return subprocess.run(command, env={**os.environ, "SPARK_REMOTE": remote}, check=False).returncode
+    """Run a command with new servers; its exit code."""
+    with ExitStack() as servers:
+        remotes = [servers.enter_context(running_connect_server(settings, python)) for _ in range(SERVERS)]
+        variables = {"SPARK_REMOTE": remotes[0], REMOTES_VARIABLE: " ".join(remotes)}
+        child = subprocess.Popen(command, env={**os.environ, **variables})
+        try:
+            return child.wait()
+        except KeyboardInterrupt:
+            child.send_signal(signal.SIGINT)  # pytest reports its failures and stops its servers
+            return child.wait()
+
+
+def choose_remote() -> None:
+    """Make this process of pytest-xdist use a server of its own, if `run_beside` has started it."""
+    remotes = os.environ.get(REMOTES_VARIABLE, "").split()
+    if remotes:
+        number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+        os.environ["SPARK_REMOTE"] = remotes[number % len(remotes)]
 
 
 def main(command: Sequence[str]) -> int:
-    """Run a command with a server on this machine; its exit code."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the server stops with this process
+    """Run a command with servers on this machine; its exit code."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the servers stop with this process
     return run_beside(SessionSettings("local[2]", "3g", 2), command)
 
 

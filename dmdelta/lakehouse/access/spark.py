@@ -112,7 +112,12 @@ def rewrite_files(spark: SparkSession, table: str, statement: str) -> tuple[int,
         LakehouseError: the table cannot be written.
     """
     with wrapped(table, "compacting"):
-        rows = spark.sql(statement).select("metrics.numFilesRemoved", "metrics.numFilesAdded").collect()
+        return removed_and_added(spark, statement)
+
+
+def removed_and_added(spark: SparkSession, statement: str) -> tuple[int, int]:
+    """As `rewrite_files`, with Spark's own errors."""
+    rows = spark.sql(statement).select("metrics.numFilesRemoved", "metrics.numFilesAdded").collect()
     return sum(row[0] for row in rows), sum(row[1] for row in rows)
 
 

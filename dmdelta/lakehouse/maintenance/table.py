@@ -19,6 +19,7 @@ from dmdelta.lakehouse.access.spark import rewrite_files
 from dmdelta.lakehouse.access.table_writers import delta_rs_writes, spark_writes, writes_alone
 from dmdelta.lakehouse.creation import properties_list
 from dmdelta.lakehouse.maintenance.old_commits import Content, MaintainedTable, clean_log
+from dmdelta.lakehouse.maintenance.purge import purge
 from dmdelta.lakehouse.retention import DELTA, Retention, files_kept
 from dmdelta.lakehouse.spark_errors import is_absent, wrapped
 from dmdelta.lakehouse.tables import table_state
@@ -33,16 +34,22 @@ LOG_FILES = 500
 """So many files of a log are removed at once."""
 _ADDED = ("numFiles", "numTargetFilesAdded", "numAddedFiles", "num_added_files")
 _DEAD = ("numDeletedRows", "numUpdatedRows", "numTargetRowsUpdated", "numTargetRowsDeleted")
+_IS_FULL = "operationParameters.isFull"
 _CANNOT_VACUUM_LITE = "DELTA_CANNOT_VACUUM_LITE"
 
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceAction:
-    """One commit of a table's history, as far as relevant for maintenance; `metrics` with Delta's names."""
+    """One commit of a table's history, as far as relevant for maintenance; `metrics` with Delta's names.
+
+    Attributes:
+        full: OPTIMIZE has rewritten the whole table.
+    """
 
     at: datetime
     operation: str
     metrics: Mapping[str, str]
+    full: bool = False
 
     def sum_of(self, names: Iterable[str]) -> int:
         return sum(int(self.metrics.get(name, 0)) for name in names)
@@ -126,14 +133,17 @@ def read_table_health(spark: SparkSession, maintained: MaintainedTable) -> Table
     query = f"DESCRIBE HISTORY {table} LIMIT {HISTORY_COMMITS}"
     with wrapped(table, "reading the history of"):
         try:
-            rows = spark.sql(query).select("timestamp", "operation", "operationMetrics").collect()
+            rows = spark.sql(query).select("timestamp", "operation", "operationMetrics", _IS_FULL).collect()
         except Exception as error:
             if is_absent(error):
                 return None
             raise
         actions = [
             MaintenanceAction(
-                row["timestamp"].astimezone(timezone.utc), row["operation"], row["operationMetrics"] or {}
+                row["timestamp"].astimezone(timezone.utc),
+                row["operation"],
+                row["operationMetrics"] or {},
+                row["isFull"] == "true",
             )
             for row in rows
         ]
@@ -159,7 +169,7 @@ def table_health_of(actions: Sequence[MaintenanceAction], rows: int) -> TableHea
             vacuumed_at = vacuumed_at or action.at
             continue
         compacted = compacted or action.operation in ("OPTIMIZE", "REORG")
-        purged = purged or action.operation == "REORG"
+        purged = purged or action.operation == "REORG" or action.full
         if action.operation in ("OPTIMIZE", "REORG"):
             written_at = written_at or action.at
             continue
@@ -228,7 +238,7 @@ def maintain_table(
             spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({properties_list(maintained.retention.properties)})")
     if plan.purge:
         with spark_writes(table):
-            purged, _ = rewrite_files(spark, table, f"REORG TABLE {table} APPLY (PURGE)")
+            purged = purge(spark, table)
     reach(CrashPoint.MAINTENANCE_BEFORE_COMPACTION)
     if plan.compact:
         gone, added = _compact(spark, maintained, since)

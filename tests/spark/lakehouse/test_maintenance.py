@@ -1,8 +1,10 @@
-"""OPTIMIZE, REORG and VACUUM on silver tables: fewer files, the same rows, and the table's position is still known."""
+"""OPTIMIZE, the purge and VACUUM on silver tables: fewer files, the same rows, and the table's position is still known."""
 
 from datetime import datetime, timezone
 from pathlib import Path
+from urllib.parse import unquote, urlparse
 
+import pyarrow.parquet as pq
 import pytest
 
 from dmdelta.lakehouse.history import newest_own_commit
@@ -80,6 +82,28 @@ def test_well_clustered_files_are_not_rewritten(spark, lakehouse):
     assert (done.compacted_files, done.new_files) == (2, 1)
 
 
+@pytest.mark.parametrize("clustered", ["", "CLUSTER BY (id)"])
+def test_a_purge_leaves_no_dead_row(spark, lakehouse, clustered):
+    """Not in a large group of files that were clustered together, and not in a table without clustering."""
+    table, maintaining = lakehouse.silver(ITEMS.schema, ITEMS.table), maintenance_session(spark)
+    maintaining.conf.set(CUBE, "1000")
+    spark.sql(f"CREATE TABLE {table} (id BIGINT, v STRING) USING delta {clustered} TBLPROPERTIES ({VECTORS})")
+    for first in (0, 100):
+        spark.sql(f"INSERT INTO {table} SELECT id, repeat(id, 20) FROM range({first}, {first + 100})")
+        maintaining.sql(f"OPTIMIZE {table}")
+    spark.sql(f"INSERT INTO {table} VALUES (200, 'late')")
+    spark.sql(f"DELETE FROM {table} WHERE id < 100 AND id % 2 = 0")
+    maintained = MaintainedTable(table, Content.SILVER)
+    wear = read_table_health(spark, maintained)
+    assert (wear.dead_rows, plan_maintenance(wear, datetime.now(timezone.utc)).purge) == (50, True)
+    assert physical_rows(spark, table) == 201
+    assert maintain_table(maintaining, maintained, MaintenancePlan(purge=True)).purged_files > 0
+    assert physical_rows(spark, table) == spark.table(table).count() == 151
+    assert maintaining.conf.get(CUBE) == "1000"
+    if clustered:
+        assert read_table_health(spark, maintained).dead_rows == 0
+
+
 @pytest.mark.parametrize("content", [Content.QUARANTINE, Content.BRONZE])
 def test_a_quarantine_is_compacted_by_spark(spark, lakehouse, content):
     """As all its writers are; delta-rs compacts tables whose writers tell it when they write, if it can open them."""
@@ -98,6 +122,13 @@ def test_a_quarantine_is_compacted_by_spark(spark, lakehouse, content):
 
 
 CUBE = "spark.databricks.delta.optimize.clustering.mergeStrategy.minCubeSize.threshold"
+VECTORS = "'delta.enableDeletionVectors' = 'true'"
+
+
+def physical_rows(spark, table):
+    """The rows in a table's files, hidden ones included."""
+    files = [row[0] for row in spark.sql(f"SELECT DISTINCT _metadata.file_path FROM {table}").collect()]
+    return sum(pq.read_metadata(unquote(urlparse(file).path)).num_rows for file in files)
 
 
 def position(spark, changelog):

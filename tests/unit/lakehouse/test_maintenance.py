@@ -1,5 +1,6 @@
 """The maintenance that a table's history implies."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -47,6 +48,9 @@ def test_counts_start_at_the_last_maintenance():
     assert table_health_of([action("WRITE", numFiles=1)] * HISTORY_COMMITS, 90).made_at is None
     assert table_health_of(history[5:], 90).written_at == NOW - timedelta(hours=6)
     assert table_health_of([], 0) == TableHealth()
+    full = replace(history[5], full=True)
+    assert table_health_of([*history[:5], full, *history[6:]], 90).dead_rows == 13
+    assert table_health_of([*history[:5], full, *history[6:]], 90).new_files == 5
 
 
 @pytest.mark.parametrize(
