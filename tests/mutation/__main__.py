@@ -10,8 +10,9 @@ import json
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 TOOLS = Path(__file__).resolve().parents[2] / "build" / "mutation"
@@ -19,27 +20,61 @@ sys.path.append(str(TOOLS))  # behind the pinned packages
 
 from tests.mutation.accepted import accepted_reason, change_of, read_accepted  # noqa: E402
 from tests.mutation.mutants import Mutant, mutated, pool, sample  # noqa: E402
-from tests.mutation.running import Fate, check_unmutated, copied, import_foreign, measured, run_mutant  # noqa: E402
+from tests.mutation.running import (  # noqa: E402
+    PROCESSES,
+    Fate,
+    check_unmutated,
+    copied,
+    import_foreign,
+    measured,
+    run_mutant,
+)
 from tests.mutation.score import Score, Survivor  # noqa: E402
 from tests.mutation.selection import Contexts, plan_tests  # noqa: E402
 
+Planned = tuple[Mutant, list[str], float]
+"""A mutant, the tests that run on it, and the seconds that they take without it."""
 
-def scored(copy: Path, positions: int, mutants: Sequence[Mutant], contexts: Contexts) -> Score:
-    """Run the mutants and print a line for each."""
-    accepted, left, fates = read_accepted(), list[Survivor](), Counter[Fate]()
-    for number, mutant in enumerate(mutants, 1):
-        began, tests = time.monotonic(), plan_tests(mutant, contexts)
-        seconds = sum(contexts.seconds.get(test, 0.0) for test in tests)
+
+def scored(copies: Sequence[Path], positions: int, planned: Sequence[Planned]) -> Score:
+    """Run the mutants, a share of them in each copy, and print a line for each."""
+    shares = [planned[number :: len(copies)] for number in range(len(copies))]
+    # Each test runs in a fork of a process that has imported foreign packages.
+    with ProcessPoolExecutor(len(copies), mp_context=get_context("fork")) as pool:
+        fates = {mutant: fate for found in pool.map(fates_of, copies, shares) for mutant, fate in found}
+    survivors = [(mutant, tests) for mutant, tests, _ in planned if fates[mutant] is Fate.SURVIVED]
+    left = tuple(survivor_of(copies[0], mutant, len(tests)) for mutant, tests in survivors)
+    timed_out = [*fates.values()].count(Fate.TIMED_OUT)
+    return Score(positions, len(fates) - len(left), timed_out, left)
+
+
+def fates_of(copy: Path, planned: Sequence[Planned]) -> list[tuple[Mutant, Fate]]:
+    """Run mutants one after another in a copy of the checkout.
+
+    Raises:
+        RuntimeError: tests fail without a mutant, or pytest itself fails.
+    """
+    found = list[tuple[Mutant, Fate]]()
+    check_unmutated(copy, sorted({test for _, tests, _ in planned for test in tests}))
+    for mutant, tests, seconds in planned:
+        began = time.monotonic()
         fate = run_mutant(copy, mutant, tests, seconds) if tests else Fate.SURVIVED
-        fates[fate] += 1
+        found.append((mutant, fate))
         took = time.monotonic() - began
-        print(f"{number}/{len(mutants)} {fate.value} {took:.1f} s {mutant}", flush=True)
-        if fate is Fate.SURVIVED:
-            text = (copy / mutant.path).read_text("utf-8")
-            change = change_of(mutant, text, mutated(text, mutant))
-            left.append(Survivor(mutant, change, len(tests), accepted_reason(accepted, mutant, change)))
-    timed_out = fates[Fate.TIMED_OUT]
-    return Score(positions, fates[Fate.KILLED] + timed_out, timed_out, tuple(left))
+        print(f"{copy.name} {len(found)}/{len(planned)} {fate.value} {took:.1f} s {mutant}", flush=True)
+    return found
+
+
+def _planned(mutant: Mutant, contexts: Contexts) -> Planned:
+    tests = plan_tests(mutant, contexts)
+    return mutant, tests, sum(contexts.seconds.get(test, 0.0) for test in tests)
+
+
+def survivor_of(copy: Path, mutant: Mutant, tests: int) -> Survivor:
+    """A survivor, with the reason if it is accepted."""
+    text = (copy / mutant.path).read_text("utf-8")
+    change = change_of(mutant, text, mutated(text, mutant))
+    return Survivor(mutant, change, tests, accepted_reason(read_accepted(), mutant, change))
 
 
 def main() -> int:
@@ -51,13 +86,13 @@ def main() -> int:
     chosen = parser.parse_args()
     print(f"mutation: {chosen.mutants} mutants, SEED={chosen.seed}", flush=True)
     with tempfile.TemporaryDirectory(prefix="dmdelta-mutation-") as place:
-        copy = copied(Path(place) / "copy")
+        copies = [copied(Path(place) / f"copy-{number}") for number in range(PROCESSES)]
+        copy = copies[0]
         positions = [mutants for mutants in pool(copy) if chosen.only in mutants[0].path]
         contexts = measured(copy, Path(place) / "contexts", TOOLS)
         import_foreign()
         mutants = sample(copy, positions, chosen.mutants, chosen.seed)
-        check_unmutated(copy, sorted({test for mutant in mutants for test in plan_tests(mutant, contexts)}))
-        score = scored(copy, len(positions), mutants, contexts)
+        score = scored(copies, len(positions), [_planned(mutant, contexts) for mutant in mutants])
     print("\n".join(score.notes()), flush=True)
     if chosen.json:
         chosen.json.write_text(json.dumps(score.figures(), indent=2) + "\n")

@@ -1,6 +1,7 @@
 """A pytest plugin: which test executes which line, and how long each test takes.
 
-coverage records the running test for each line; its data and the durations are in the folder $DMDELTA_CONTEXTS.
+coverage records the running test for each line; its data and the durations are in the folder $DMDELTA_CONTEXTS, in two
+files for each process of pytest-xdist.
 """
 
 import json
@@ -12,7 +13,8 @@ import coverage
 import pytest
 
 FOLDER = Path(os.environ["DMDELTA_CONTEXTS"])
-_measured = coverage.Coverage(data_file=str(FOLDER / "coverage"), source=["dmdelta"], config_file=False)
+PROCESS = os.environ.get("PYTEST_XDIST_WORKER", "controller")
+_measured = coverage.Coverage(data_file=str(FOLDER / f"{PROCESS}.coverage"), source=["dmdelta"], config_file=False)
 _measured.start()
 _seconds = Counter[str]()
 
@@ -36,4 +38,4 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 def pytest_unconfigure() -> None:
     _measured.stop()
     _measured.save()
-    (FOLDER / "seconds.json").write_text(json.dumps(_seconds))
+    (FOLDER / f"{PROCESS}.seconds").write_text(json.dumps(_seconds))

@@ -16,6 +16,7 @@ from tests.mutation.mutants import Mutant, mutated
 from tests.mutation.selection import Contexts, read_contexts
 
 ROOT = Path(__file__).resolve().parents[2]
+PROCESSES = 2
 FOREIGN = (
     *("deltalake", "jinja2", "numpy", "pandas", "prometheus_client", "pyarrow", "pydantic", "pymysql"),
     *("pyspark.sql", "pyspark.sql.functions", "pytest", "rich", "sqlglot", "typer", "yaml", "zstandard"),
@@ -83,7 +84,7 @@ def measured(copy: Path, folder: Path, tools: Path) -> Contexts:
     environment = {**os.environ, "PYTHONPATH": str(copy), "DMDELTA_CONTEXTS": str(folder)}
     start = f"import sys, pytest; sys.path.append({str(tools)!r}); sys.exit(pytest.main(sys.argv[1:]))"
     command = [sys.executable, "-c", start, "tests/unit", "-q", "-p", "tests.mutation.contexts"]
-    command += [f"--ignore={path}" for path in NOT_IN_A_COPY]
+    command += ["-n", str(PROCESSES), "--dist", "loadfile", *(f"--ignore={path}" for path in NOT_IN_A_COPY)]
     done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"the unit tests fail without a mutant:\n{done.stdout[-4000:]}{done.stderr[-2000:]}")

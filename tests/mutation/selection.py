@@ -1,6 +1,7 @@
 """The unit tests that run on a mutant: those that execute its line, the tests of its own module first."""
 
 import json
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,18 +26,20 @@ class Contexts:
 
 
 def read_contexts(folder: Path, root: Path) -> Contexts:
-    """Read what `contexts.py` has written into a folder."""
+    """Read what `contexts.py` has written into a folder, in each process of pytest-xdist."""
     import coverage
 
-    data = coverage.CoverageData(str(folder / "coverage"))
-    data.read()
-    lines = {
-        Path(path).relative_to(root).as_posix(): {
-            line: frozenset(names) - {""} for line, names in data.contexts_by_lineno(path).items()
-        }
-        for path in data.measured_files()
-    }
-    return Contexts(lines, json.loads((folder / "seconds.json").read_text()))
+    lines: dict[str, dict[int, frozenset[str]]] = defaultdict(dict)
+    seconds = Counter[str]()
+    for file in sorted(folder.glob("gw*.coverage")):
+        data = coverage.CoverageData(str(file))
+        data.read()
+        for path in data.measured_files():
+            module = lines[Path(path).relative_to(root).as_posix()]
+            for line, names in data.contexts_by_lineno(path).items():
+                module[line] = module.get(line, frozenset()) | frozenset(names) - {""}
+        seconds.update(json.loads(file.with_suffix(".seconds").read_text()))
+    return Contexts(lines, seconds)
 
 
 def plan_tests(mutant: Mutant, contexts: Contexts) -> list[str]:

@@ -165,7 +165,7 @@ def begun_night(commit: str, lanes: Sequence[Lane]) -> Night:
 
 
 def affected_since(earlier: str, commit: str) -> frozenset[str] | None:
-    """The files of tests that have changed since an earlier commit, and those that use them.
+    """The documents and files of tests that have changed since an earlier commit, and the files of tests that use them.
 
     None: everything may have changed, or the earlier commit is unknown.
     """

@@ -1,8 +1,8 @@
 """Which results of an earlier commit count for a later one: those of tests whose code is the same in both.
 
-Between the two commits only Python files of `tests` may differ. A file uses the modules that it names, in an import or
-in a text such as `-m tests.support.cluster`, and the conftest.py of its folders. The unit tests also check the
-repository's own files: they run again after each change.
+Between the two commits only documents and Python files of `tests` may differ. A file uses the modules that it names, in
+an import or in a text such as `-m tests.support.cluster`, the documents that it names, and the conftest.py of its
+folders. The unit tests also check the repository's own files: they run again after each change.
 """
 
 import ast
@@ -22,16 +22,20 @@ _NAME = re.compile(r"\btests(?:\.\w+)+")
 
 
 def plan_affected(changed: Collection[str], sources: Mapping[str, str]) -> frozenset[str] | None:
-    """The Python files of `tests` that a change affects; None: it affects everything.
+    """The changed files, and the Python files of `tests` that use them; None: the change affects everything.
 
     Args:
         changed: the paths that differ between two commits.
         sources: the later commit's Python files of `tests`, text by path.
     """
-    if not all(path.startswith("tests/") and path.endswith(".py") and path != _LANES for path in changed):
+    documents = {path for path in changed if path.endswith(".md")}
+    code = {path for path in changed if path.startswith("tests/") and path.endswith(".py")}
+    if _LANES in code or not documents | code >= set(changed):
         return None
+    names = [PurePosixPath(path).name for path in documents]
+    readers = {path for path, text in sources.items() if any(name in text for name in names)}
     uses = {path: frozenset(used_files(path, text)) for path, text in sources.items()}
-    affected = frozenset(changed)
+    affected = frozenset(changed) | readers
     while more := {path for path, used in uses.items() if path not in affected and used & affected}:
         affected |= more
     return affected

@@ -21,6 +21,7 @@ SOURCES = {
     "tests/spark/test_types.py": "import dmdelta\n",
     "tests/integration/test_sink.py": "COMMAND = [python, '-m', 'tests.support.process']\n",
     "tests/integration/test_tidb.py": "from tests.integration.test_sink import write\n",
+    "tests/spark/test_tutorial.py": "PAGE = ROOT / 'docs' / 'tutorial.md'\n",
     "tests/support/rows.py": "",
     "tests/support/process.py": "from tests.support.rows import Row\n",
     "tests/support/servers/__init__.py": "",
@@ -40,14 +41,16 @@ SOURCES = {
             ["tests/support/rows.py"],
             "support/rows support/process spark/test_commits integration/test_sink integration/test_tidb",
         ),
-        (["tests/spark/conftest.py"], "spark/conftest spark/test_commits spark/test_types"),
+        (["tests/spark/conftest.py"], "spark/conftest spark/test_commits spark/test_types spark/test_tutorial"),
         (["tests/soak/faults.py"], "soak/faults soak/__main__"),
         (["tests/support/removed.py"], "support/removed"),
+        (["docs/tutorial.md", "README.md"], "../docs/tutorial.md ../README.md spark/test_tutorial"),
     ],
 )
 def test_files_that_use_a_changed_file_are_affected(changed, affected):
-    """By an import, by a conftest.py, or by a command in a text."""
-    assert plan_affected(changed, SOURCES) == {f"tests/{name}.py" for name in affected.split()}
+    """By an import, by a conftest.py, by a command in a text, or by the name of a document."""
+    names = [f"tests/{name}.py" if "." not in name else name.removeprefix("../") for name in affected.split()]
+    assert plan_affected(changed, SOURCES) == set(names)
 
 
 def test_a_fixture_for_all_tests_affects_all():

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.mutation import __main__ as lane
 from tests.mutation import running
 from tests.mutation.accepted import Accepted, Change, accepted_reason, change_of, read_accepted
 from tests.mutation.mutants import Mutant
@@ -60,6 +61,26 @@ def test_a_mutant_that_prevents_an_import_is_killed(monkeypatch, tmp_path, code,
 def test_a_failure_of_pytest_itself_is_an_error(monkeypatch, tmp_path, code, unmutated):
     with pytest.raises(RuntimeError, match=r"gtid\.py:1:0 NumberReplacer is not (.|\n)*what pytest printed"):
         run_coded(monkeypatch, tmp_path, code, unmutated)
+
+
+def test_each_copy_has_a_share_of_the_mutants(monkeypatch, tmp_path):
+    """The unmutated tests of a share pass first; a mutant without a test survives."""
+    copies = [tmp_path / "a", tmp_path / "b"]
+    log = tmp_path / "log"
+
+    def run(copy, mutant, tests, seconds):
+        log.open("a").write(f"{copy.name} {mutant.line} {tests} {seconds}\n")
+        return [Fate.KILLED, Fate.SURVIVED, Fate.TIMED_OUT, Fate.KILLED][mutant.line]
+
+    monkeypatch.setattr(lane, "check_unmutated", lambda copy, tests: log.open("a").write(f"{copy.name} {tests}\n"))
+    monkeypatch.setattr(lane, "run_mutant", run)
+    monkeypatch.setattr(lane, "survivor_of", lambda copy, mutant, tests: (copy, mutant.line, tests))
+    planned = [(a_mutant(line), [f"t{line}"] if line else [], 1.0) for line in range(4)]
+    score = lane.scored(copies, 9, planned)
+    assert (score.positions, score.killed, score.timed_out) == (9, 2, 1)
+    assert score.survivors == ((copies[0], 0, 0), (copies[0], 1, 1))
+    lines = ["a ['t2']", "a 2 ['t2'] 1.0", "b ['t1', 't3']", "b 1 ['t1'] 1.0", "b 3 ['t3'] 1.0"]
+    assert sorted(log.read_text().splitlines()) == sorted(lines)
 
 
 def test_the_line_of_a_mutant():
