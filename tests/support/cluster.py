@@ -22,8 +22,8 @@ from dmdelta.lakehouse.session import SessionSettings
 from tests.support.connect_server import READY_SECONDS, SERVERS, free_port, is_listening, run_beside
 
 WORKERS = 2
-EXECUTOR = {"spark.cores.max": str(WORKERS), "spark.executor.cores": "1", "spark.executor.memory": "1g"}
-WORKER_MEMORY = f"{1500 * SERVERS}m"
+EXECUTOR = {"spark.cores.max": str(WORKERS), "spark.executor.cores": "1", "spark.executor.memory": "2g"}
+WORKER_MEMORY = f"{2500 * SERVERS}m"
 STOP_SECONDS = 20.0
 _ROOT = Path(__file__).parents[2]
 _DEPLOY = "org.apache.spark.deploy"
