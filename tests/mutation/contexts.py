@@ -35,7 +35,8 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     _seconds[function_of(report.nodeid)] += report.duration
 
 
-def pytest_unconfigure() -> None:
+def pytest_sessionfinish() -> None:
+    """Not later: pytest-xdist kills a process that takes ten seconds to end."""
     _measured.stop()
     _measured.save()
     (FOLDER / f"{PROCESS}.seconds").write_text(json.dumps(_seconds))
