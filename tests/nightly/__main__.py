@@ -172,6 +172,8 @@ def affected_since(earlier: str, commit: str) -> frozenset[str] | None:
     if not earlier or subprocess.run(["git", "cat-file", "-e", earlier], capture_output=True, check=False).returncode:
         return None
     changed = _git("diff", "--name-only", earlier, commit, "--", ".", *_RESULTS).splitlines()
+    if not changed:
+        return frozenset()
     return plan_affected(changed, {str(path): path.read_text("utf-8") for path in Path("tests").rglob("*.py")})
 
 

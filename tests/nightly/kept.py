@@ -74,7 +74,7 @@ def kept_night(
     """
     kept = Night(commit, seed_of(commit), seconds=night.seconds)
     for lane in lanes:
-        parts = [replace(part, commit=part.commit or night.commit) for part in night.of(lane.name)]
+        parts = night.of(lane.name)
         if not parts or any(map(_runs(lane), affected)):
             continue
         if isinstance(lane, SuiteLane):

@@ -52,6 +52,8 @@ def _changed(spark: SparkSession, confs: Mapping[str, str]) -> Iterator[None]:
     try:
         yield
     finally:
-        set_confs(spark, {name: value for name, value in before.items() if value is not None})
-        for name in (name for name, value in before.items() if value is None):
-            spark.conf.unset(name)
+        for name, value in before.items():
+            if value is None:
+                spark.conf.unset(name)
+            else:
+                set_confs(spark, {name: value})
