@@ -3,13 +3,15 @@
 import io
 import struct
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
 
 from dmdelta.binlog.events.header import EventType
-from dmdelta.binlog.rows import rows
+from dmdelta.binlog.rows import mapped_tables, rows
 from dmdelta.binlog.rows.decode import decode_segment
 from dmdelta.binlog.rows.image import LOGGED, MOST_PATTERNS, ImageDecoder, RowForm, assemble, check_sizes, table_codec
 from dmdelta.binlog.values import variant
@@ -111,10 +113,21 @@ def texts(*sizes: int, kind: int = EventType.WRITE_ROWS) -> tuple[int, bytes]:
     return kind, rows_body(images, 1, bitmaps=1 + (kind == EventType.UPDATE_ROWS))
 
 
+@contextmanager
+def limited() -> Iterator[None]:
+    """With these two limits, also for a structure that another test has decoded with the real ones."""
+    with (
+        patch.object(mapped_tables, "_shared_state", mapped_tables._shared_state.__wrapped__),
+        patch.object(rows, "LARGE", LARGE),
+        patch.object(variant, "SIZE_LIMIT", 200),
+    ):
+        yield
+
+
 def decoded(*events: tuple[int, bytes]) -> int:
     """The number of rows of a table with one long text."""
     log = Log().transaction([(252, b"\x02")], names_field(("v",)), *events)
-    with patch.object(rows, "LARGE", LARGE), patch.object(variant, "SIZE_LIMIT", 200):
+    with limited():
         return len([change for change in log.changes() if change.seq and change.row >= 0])
 
 
@@ -163,7 +176,7 @@ def compressed_log(form: str, *sizes: int) -> Log:
 @pytest.mark.parametrize("form", COMPRESSED)
 def test_a_row_that_exceeds_the_limit_when_decompressed_stops_the_task(form: str) -> None:
     """The limit applies to what bronze stores, not to the bytes of the log."""
-    with patch.object(rows, "LARGE", LARGE), patch.object(variant, "SIZE_LIMIT", 200):
+    with limited():
         assert len(rows_of(compressed_log(form, 170, 170, 170).changes())) == 3
         with pytest.raises(
             UnsupportedEvent, match=r"a row of s\.t has 5\d\d bytes, more than a VARIANT's limit of 200"
