@@ -1,8 +1,8 @@
 """Which results of an earlier commit count for a later one: those of tests whose code is the same in both.
 
-Between the two commits only documents and Python files of `tests` may differ. A file uses the modules that it names, in
-an import or in a text such as `-m tests.support.cluster`, the documents that it names, and the conftest.py of its
-folders. The unit tests also check the repository's own files: they run again after each change.
+Between the two commits only documents and the Python and YAML files of `tests` may differ. A file uses the modules that
+it names, in an import or in a text such as `-m tests.support.cluster`, the documents and YAML files that it names, and
+the conftest.py of its folders. The unit tests also check the repository's own files: they run again after each change.
 """
 
 import ast
@@ -18,6 +18,7 @@ from tests.nightly.state import Night, Outcome, PartResult, seed_of
 _LANES = "tests/nightly/lanes.py"
 """A change of it may change any lane."""
 _REPOSITORY = "tests/unit/"
+_TEST_FILE = re.compile(r"tests/.*\.(?:py|yml)")
 _NAME = re.compile(r"\btests(?:\.\w+)+")
 
 
@@ -28,11 +29,10 @@ def plan_affected(changed: Collection[str], sources: Mapping[str, str]) -> froze
         changed: the paths that differ between two commits.
         sources: the later commit's Python files of `tests`, text by path.
     """
-    documents = {path for path in changed if path.endswith(".md")}
-    code = {path for path in changed if path.startswith("tests/") and path.endswith(".py")}
-    if _LANES in code or not documents | code >= set(changed):
+    allowed = {path for path in changed if path.endswith(".md") or _TEST_FILE.fullmatch(path)}
+    if _LANES in changed or len(allowed) < len(changed):
         return None
-    names = [PurePosixPath(path).name for path in documents]
+    names = [PurePosixPath(path).name for path in changed if not path.endswith(".py")]
     readers = {path for path, text in sources.items() if any(name in text for name in names)}
     uses = {path: frozenset(used_files(path, text)) for path, text in sources.items()}
     affected = frozenset(changed) | readers

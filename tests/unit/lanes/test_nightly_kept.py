@@ -22,6 +22,7 @@ SOURCES = {
     "tests/integration/test_sink.py": "COMMAND = [python, '-m', 'tests.support.process']\n",
     "tests/integration/test_tidb.py": "from tests.integration.test_sink import write\n",
     "tests/spark/test_tutorial.py": "PAGE = ROOT / 'docs' / 'tutorial.md'\n",
+    "tests/mutation/accepted.py": "FILE = Path(__file__).with_name('accepted.yml')\n",
     "tests/support/rows.py": "",
     "tests/support/process.py": "from tests.support.rows import Row\n",
     "tests/support/servers/__init__.py": "",
@@ -44,11 +45,12 @@ SOURCES = {
         (["tests/spark/conftest.py"], "spark/conftest spark/test_commits spark/test_types spark/test_tutorial"),
         (["tests/soak/faults.py"], "soak/faults soak/__main__"),
         (["tests/support/removed.py"], "support/removed"),
+        (["tests/mutation/accepted.yml"], "../tests/mutation/accepted.yml mutation/accepted"),
         (["docs/tutorial.md", "README.md"], "../docs/tutorial.md ../README.md spark/test_tutorial"),
     ],
 )
 def test_files_that_use_a_changed_file_are_affected(changed, affected):
-    """By an import, by a conftest.py, by a command in a text, or by the name of a document."""
+    """By an import, by a conftest.py, by a command in a text, or by the name of a document or YAML file."""
     names = [f"tests/{name}.py" if "." not in name else name.removeprefix("../") for name in affected.split()]
     assert plan_affected(changed, SOURCES) == set(names)
 
@@ -60,7 +62,15 @@ def test_a_fixture_for_all_tests_affects_all():
 
 
 @pytest.mark.parametrize(
-    "changed", ["dmdelta/cli/main.py", "pyproject.toml", "tests/golden/a.txt", "tests/nightly/lanes.py", "contest.py"]
+    "changed",
+    [
+        "dmdelta/cli/main.py",
+        "pyproject.toml",
+        "deploy/a.yml",
+        "tests/golden/a.txt",
+        "tests/nightly/lanes.py",
+        "contest.py",
+    ],
 )
 def test_another_change_affects_everything(changed):
     assert plan_affected(["tests/spark/test_types.py", changed], SOURCES) is None
