@@ -43,10 +43,10 @@ test-connect: servers ## the extra lane: spark and integration tests over Spark 
 test-cluster: servers ## the same on a standalone cluster of two workers with the wheel
 	$(PY) -m tests.support.cluster $(PY) -m pytest tests/spark tests/integration -m "not mysql97 and not tidb and not long" -n 2 --dist loadfile
 
-test-long: servers ## the long lane, hours on 2 cores: DDL suite, shard merge, event matrix, random kills, two machines, pauses, a server switch, full loads of every server, killed loads, table maintenance
+test-long: servers ## the long lane, hours on 2 cores: DDL suite, shard merge, event matrix, random kills, two machines, pauses, a server switch, full loads of every server, killed loads, table maintenance, most of test-crash, 500 live reads
 	$(PY) -m pytest tests -m "long and not mysql97 and not tidb" --timeout 1800 -n 2 --dist worksteal
 
-test-crash: servers ## the fault matrix, less than an hour: each fault at each point and at each moment of a source's stream
+test-crash: servers ## the fault matrix, one to two hours on 2 cores: each fault at each point and at each moment of a source's stream
 	$(PY) -m pytest tests/crash/test_fault_matrix.py tests/crash/test_source_faults.py tests/crash/test_maintenance_kills.py tests/crash/test_sabotage.py -n 2 --dist worksteal
 
 soak: servers ## random load and faults over MySQL and MariaDB for MINUTES (60), every table compared repeatedly; SEED repeats a run
@@ -132,7 +132,7 @@ bench-live: servers ## how soon live reads have a change, and their cost; writes
 bench-first: servers ## seconds until a first-time user sees loaded tables and the first change; writes benchmarks/FIRST.md
 	$(PY) -m benchmarks.first
 
-bench-commits: install ## cost of a Delta commit of three rows, by kind; writes benchmarks/COMMITS.md
+bench-commits: install ## cost of a Delta commit of 200 rows, by kind and session profile; writes benchmarks/COMMITS.md
 	$(PY) -m benchmarks.commits
 
 bench-commands: servers ## time of each command from a cold shell, next to a busy task; writes benchmarks/COMMANDS.md

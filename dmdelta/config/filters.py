@@ -46,4 +46,5 @@ class FilterRule(Section):
     """Regular expressions matched against the text of DDL statements, case-insensitively; one match is enough."""
 
     action: Literal["Do", "Ignore", "Error"]
-    """`Do`: replicate only what matches. `Ignore`: skip what matches. `Error`: stop the task at what matches."""
+    """`Do`: replicate only what matches. `Ignore`: skip what matches. `Error`: stop the table, and the sink, at what
+    matches."""

@@ -137,19 +137,33 @@ def _source(remarks: list[Remark], instance: _Reading, files: Mapping[str, Mappi
         )
     reading = _Reading(f"{name}.", dict(files[name]))
     server = _Reading(f"{name}.from.", dict(reading.take("from") or {}))
-    reading.take("source-id", "filters", "enable-gtid", "enable-relay", "enable")
+    by_gtid = bool(reading.values.get("enable-gtid"))
+    reading.take("source-id", "filters")
     source = {"source-id": name, **_account(remarks, server, name), **reading.take_some(("flavor", "server-id"))}
     if source.get("flavor") not in ("mysql", "mariadb"):
         source.pop("flavor", None)
     if relay := _relay(remarks, reading, name):
         source["relay"] = relay
-    meta = instance.take("meta")
-    if meta and mode == "incremental":
-        source["meta"] = {key: value for key, value in meta.items() if value}
-    elif meta:
+    meta = _Reading(f"{instance.place}meta.", dict(instance.take("meta") or {}))
+    if meta.values and mode != "incremental":
         remarks.append(Remark(f"{instance.place}meta", f"ignored: task-mode {mode} starts with a full load, as in DM"))
+    elif position := _position(remarks, meta, by_gtid=by_gtid):
+        source["meta"] = position
     remarks += [*server.rest(), *reading.rest()]
     return source
+
+
+def _position(remarks: list[Remark], meta: _Reading, *, by_gtid: bool) -> Plain:
+    """Where DM starts: its `meta` may have a file and a GTID set, and the source's `enable-gtid` decides."""
+    name, offset, gtid_set = meta.take("binlog-name"), meta.take("binlog-pos"), meta.take("binlog-gtid")
+    remarks += meta.rest()
+    if gtid_set and (by_gtid or not name):
+        if name:
+            remarks.append(Remark(f"{meta.place}binlog-name", "ignored: with enable-gtid, DM starts at binlog-gtid"))
+        return {"binlog-gtid": gtid_set}
+    if gtid_set:
+        remarks.append(Remark(f"{meta.place}binlog-gtid", "ignored: without enable-gtid, DM starts at binlog-name"))
+    return {"binlog-name": name, **({"binlog-pos": offset} if offset else {})} if name else {}
 
 
 def _relay(remarks: list[Remark], reading: _Reading, name: str) -> Plain:
@@ -172,7 +186,10 @@ def _account(remarks: list[Remark], server: _Reading, name: str) -> Plain:
     security = _Reading(f"{server.place}security.", dict(server.take("security") or {}))
     tls = security.take_some(("ssl-ca", "ssl-cert", "ssl-key"))
     remarks += security.rest()
-    return {**account, "security": tls} if tls.get("ssl-ca") else account
+    if tls.get("ssl-ca"):
+        return {**account, "security": tls}
+    remarks += [Remark(f"{security.place}{key}", "ignored: TLS requires ssl-ca") for key in tls]
+    return account
 
 
 def _common_list(instances: Sequence[_Reading], lists: Mapping[str, Any]) -> Plain:

@@ -102,6 +102,7 @@ def test_dropped_keys_are_reported():
     found = imported()
     assert sorted(remark.key for remark in found.remarks) == [
         "east-1.checker",
+        "east-1.enable-gtid",
         "east-1.from.max-allowed-packet",
         "east-1.from.password",
         "east-1.purge.interval",
@@ -127,10 +128,48 @@ def test_dropped_keys_are_reported():
     assert not [secret for secret in ("secret", "9m8cipher", "other'") if secret in text]
 
 
-def test_a_position_applies_only_without_a_full_load():
-    """As in DM: `meta` applies to task-mode incremental only."""
-    found = imported(TASK.replace("task-mode: all", "task-mode: incremental"))
-    assert found.spec["sources"][0]["meta"] == {"binlog-name": "mysql-bin.000001", "binlog-pos": 4}
+INCREMENTAL = TASK.replace("task-mode: all", "task-mode: incremental")
+META = 'meta: {binlog-name: mysql-bin.000001, binlog-pos: 4, binlog-gtid: ""}'
+FILE = {"binlog-name": "mysql-bin.000001", "binlog-pos": 4}
+GTIDS = {"binlog-gtid": "a:1-5"}
+
+
+@pytest.mark.parametrize(
+    ("meta", "enabled", "converted", "ignored"),
+    [
+        (META, "true", FILE, ()),
+        (META.replace('""', "'a:1-5'"), "true", GTIDS, ["binlog-name"]),
+        (META.replace('""', "'a:1-5'"), "false", FILE, ["binlog-gtid"]),
+        ("meta: {binlog-gtid: 'a:1-5'}", "false", GTIDS, ()),
+        ("meta: {binlog-name: mysql-bin.000001, binlog-pos: 0}", "true", {"binlog-name": "mysql-bin.000001"}, ()),
+        ("meta: {binlog-name: mysql-bin.000001, unknown: 1}", "true", {"binlog-name": "mysql-bin.000001"}, ["unknown"]),
+    ],
+)
+def test_a_position_is_the_one_where_dm_starts(tmp_path, meta, enabled, converted, ignored):
+    """DM's row of a checkpoint has a file and a GTID set, a spec has one of them; the other one is reported."""
+    east = EAST.replace("enable-gtid: true", f"enable-gtid: {enabled}")
+    found = imported(INCREMENTAL.replace(META, meta), (east, WEST))
+    assert found.spec["sources"][0]["meta"] == converted
+    remarks = [remark.key for remark in found.remarks if ".meta" in remark.key]
+    assert remarks == [f"mysql-instances[0].meta.{key}" for key in ignored]
+    file = tmp_path / "task.yml"
+    file.write_text(yaml.safe_dump(found.spec))
+    assert load_spec(file, ENVIRONMENT).sources[0].meta is not None
+
+
+@pytest.mark.parametrize("key", ["enable", "enable-relay"])
+def test_settings_of_a_source_without_a_counterpart_are_reported(key):
+    """A source that DM does not run is enabled in the spec."""
+    found = spec_from_dm(SMALL, [{**SOURCE, key: False}], "/lake")
+    assert [(remark.key, remark.why.split()[-1]) for remark in found.remarks] == [(f"w.{key}", "enabled")]
+
+
+def test_a_certificate_without_a_ca_is_reported():
+    """The connection would not be encrypted."""
+    security = {"ssl-cert": "c", "ssl-key": "k"}
+    found = spec_from_dm(SMALL, [{**SOURCE, "from": {**SOURCE["from"], "security": security}}], "/lake")
+    assert [remark.key for remark in found.remarks] == ["w.from.security.ssl-cert", "w.from.security.ssl-key"]
+    assert "security" not in found.spec["sources"][0]
 
 
 def test_an_instance_without_rules_gets_an_empty_list():
