@@ -48,13 +48,13 @@ class _Draft:
 
     Attributes:
         moves: the columns to place, in the statement's order, with the column they are placed after.
-        names: of the remaining columns, lower case: the old to the new.
+        kept: the remaining columns, by their old name in lower case.
         charset: of columns without one of their own.
     """
 
     columns: list[_Placed] = field(default_factory=list)
     moves: list[tuple[_Placed, str | None]] = field(default_factory=list)
-    names: dict[str, str] = field(default_factory=dict)
+    kept: dict[str, _Placed] = field(default_factory=dict)
     charset: str | None = None
 
 
@@ -139,8 +139,10 @@ def _drafted(before: TableSchema, actions: Sequence[Action], charset: str | None
         if column.name.lower() not in dropped:
             _keep(draft, column, actions)
     for action in actions:
-        if isinstance(action, Add) and not (action.lenient and action.definition.name.lower() in present - dropped):
-            _add(draft, action.definition)
+        if isinstance(action, Change):
+            _move(draft, draft.kept.get(action.was.lower()), action.definition)
+        elif isinstance(action, Add) and not (action.lenient and action.definition.name.lower() in present - dropped):
+            _move(draft, _added(draft, action.definition), action.definition)
     for placed, follows in draft.moves:
         _place(draft.columns, placed, follows)
     names = [placed.column.name.lower() for placed in draft.columns]
@@ -165,7 +167,7 @@ def _check_columns_exist(present: set[str], actions: Iterable[Action]) -> None:
 
 def _keep(draft: _Draft, column: Column, actions: Iterable[Action]) -> None:
     """Keep a column, as changed by the actions."""
-    was, follows = column.name, None
+    was = column.name
     origin = Origin(was)
     for action in actions:
         if isinstance(action, Convert):
@@ -176,21 +178,22 @@ def _keep(draft: _Draft, column: Column, actions: Iterable[Action]) -> None:
             column = replace(column, visible=action.visible)
         elif isinstance(action, Change) and action.was.lower() == was.lower():
             column = action.definition.within(draft.charset)
-            follows = action.definition.follows
             if action.definition.generated:
                 origin = Origin(None, action.definition.fill(column))
     placed = _Placed(column, origin)
     draft.columns.append(placed)
-    draft.names[was.lower()] = column.name
-    if follows is not None:
-        draft.moves.append((placed, follows))
+    draft.kept[was.lower()] = placed
 
 
-def _add(draft: _Draft, definition: Definition) -> None:
+def _added(draft: _Draft, definition: Definition) -> _Placed:
     column = definition.within(draft.charset)
     placed = _Placed(column, Origin(None, definition.fill(column)))
     draft.columns.append(placed)
-    if definition.follows is not None:
+    return placed
+
+
+def _move(draft: _Draft, placed: _Placed | None, definition: Definition) -> None:
+    if placed is not None and definition.follows is not None:
         draft.moves.append((placed, definition.follows))
 
 
@@ -207,7 +210,8 @@ def _key(before: TableSchema, draft: _Draft, actions: Iterable[Action]) -> tuple
     stays = () if any(isinstance(action, DropKey) for action in actions) else before.primary_key
     present = {placed.column.name.lower(): placed.column.name for placed in draft.columns}
     # A column that replaces one that is dropped in the same statement is part of the key.
-    followed = (draft.names.get(name.lower()) or present.get(name.lower()) for name in stays)
+    kept = {was: placed.column.name for was, placed in draft.kept.items()}
+    followed = (kept.get(name.lower()) or present.get(name.lower()) for name in stays)
     key = tuple(name for name in followed if name is not None)
     for action in actions:
         if isinstance(action, SetKey) and not (action.lenient and key):
