@@ -21,7 +21,7 @@ from dmdelta.bronze.progress import BATCH_BYTES, LandedRange, first_number, land
 from dmdelta.bronze.schema import BRONZE_SCHEMA, PARTITION_COLUMN, SKIPPING_COLUMNS
 from dmdelta.bronze.small_append import append_small
 from dmdelta.changelog.context import SourceContext
-from dmdelta.errors import CorruptBinlog
+from dmdelta.errors import CorruptBinlog, PositionLost
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.lakehouse.commits import CommitTag, append
 from dmdelta.lakehouse.creation import NewTable, create_table
@@ -30,12 +30,12 @@ from dmdelta.lakehouse.retention import FREQUENT
 from dmdelta.lakehouse.session import takes_arrow
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.lakehouse.tables import OWNER, table_state
-from dmdelta.model.gtid import GtidRun, GtidSet, grown, parse_gtid_set
+from dmdelta.model.gtid import GtidRun, GtidSet, grown, missing_from, parse_gtid_set
 from dmdelta.model.position import Position
 from dmdelta.model.recorded import RecordedStructures
 from dmdelta.model.schema import StructureFrom
 from dmdelta.model.segment import CUT_BYTES, Segment
-from dmdelta.segments import follows, open_segment
+from dmdelta.segments import EpochBegin, epoch_begin, epoch_folder_of, follows, open_segment
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +120,12 @@ def land(
             not land. None: the batch records all of its structures.
 
     Raises:
+        PositionLost: the batch begins an epoch that would repeat transactions.
         CorruptBinlog, UnsupportedEvent, UnknownSchema: as raised by the decoder.
         Fenced: another runner of this task landed the batch.
     """
+    if landed is not None and landed.end.epoch != batch.begin.epoch:
+        assert_continues(landed, epoch_begin(epoch_folder_of(batch.segments[0])))
     gtid_set = landed.gtid_set if landed else parse_gtid_set("", source.flavor)
     runs: list[GtidRun] = []
     for segment in batch.segments:
@@ -147,6 +150,23 @@ def land(
         source.memory.add(begin, batch.end, held)
     reach(CrashPoint.LAND_AFTER_COMMIT)
     return done
+
+
+def assert_continues(landed: LandedRange, begin: EpochBegin | None) -> None:
+    """Check that an epoch that another server's log begins continues after everything that has landed.
+
+    Raises:
+        PositionLost: it would land transactions again, and newer rows would be overwritten.
+    """
+    if begin is None or not begin.gtid_set:
+        return
+    again = missing_from(landed.gtid_set, parse_gtid_set(begin.gtid_set, begin.flavor))
+    if again:
+        raise PositionLost(
+            f"the log of epoch {begin.epoch} continues before the end of bronze",
+            hint="remove the folder of this epoch from the source's relay folder, and run again",
+            repeated=again,
+        )
 
 
 def _rows_of(spark: SparkSession, source: SourceContext, options: dict[str, str], held: Any | None) -> DataFrame:

@@ -183,6 +183,15 @@ def parse_gtid_set(text: str, flavor: Flavor) -> GtidSet:
     return MariadbGtidSet.parse(text) if flavor == "mariadb" else MysqlGtidSet.parse(text)
 
 
+def missing_from(wanted: GtidSet, have: GtidSet) -> str:
+    """The part of `wanted` that is not in `have`, as text; empty if none. Sets of two flavors are disjoint."""
+    if isinstance(wanted, MysqlGtidSet) and isinstance(have, MysqlGtidSet):
+        return str(wanted.minus(have))
+    if isinstance(wanted, MariadbGtidSet) and isinstance(have, MariadbGtidSet):
+        return str(wanted.minus(have))
+    return str(wanted)
+
+
 def _domain_and_server(name: str) -> tuple[int, int]:
     domain, _, server = name.partition("-")
     if not (domain.isdecimal() and server.isdecimal()):

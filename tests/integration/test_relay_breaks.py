@@ -18,7 +18,8 @@ from dmdelta.source.relay import session
 from dmdelta.source.relay.__main__ import run_relay
 from dmdelta.source.relay.dump import DumpRequest
 from dmdelta.source.relay.process import start_relay, wait_for
-from dmdelta.source.relay.relay_dir import Known, newest_begin
+from dmdelta.source.relay.purge import Known, purge
+from dmdelta.source.relay.relay_dir import newest_begin
 from dmdelta.source.relay.relay_task import RelayTask, StartAt, StartEdge, read_status
 from dmdelta.source.relay.session import RelayRequests
 from tests.support.gtids import spelled
@@ -160,6 +161,44 @@ def test_a_failover_continues_in_a_new_epoch(tmp_path: Path, flavor: str) -> Non
         insert(new, database)
         catch_up(moved)
         assert max(segment.epoch for segment in list_segments(task.folder, "src")) == 2
+
+
+@pytest.mark.parametrize("flavor", ["mysql80", "mariadb"])
+def test_a_server_that_takes_over_after_a_purge_repeats_nothing(flavor: str, tmp_path: Path) -> None:
+    """The relay's task knows what had landed at its start, the folder what had landed before the purge."""
+    with running(flavor) as old, running(flavor, server_id="2", log_slave_updates="ON") as new:
+        database = old.fresh_database("purged")
+        follow(new, old)
+        insert(old, database)
+        task = relay_task(old, tmp_path, known=known_at(old))
+        for _ in range(3):
+            catch_up(task)
+            landed = known_at(old)
+            insert(old, database)
+        purge(list_segments(task.folder, "src")[:-1], landed)
+        catch_up(task)
+        assert len(list_segments(task.folder, "src")) == 2
+
+        promote(new, old)
+        moved = relay_task(new, tmp_path, known=task.known)
+        record = task.folder / "landed.json"
+        record.rename(tmp_path / "lost.json")
+        with pytest.raises(PositionLost, match="there are no GTIDs to locate the position"):
+            catch_up(moved)
+        (tmp_path / "lost.json").rename(record)
+        insert(new, database)
+        catch_up(moved)
+        begin = newest_begin(task.folder)
+        assert begin is not None
+        assert (begin.epoch, begin.gtid_set) == (2, old.position()[2].replace("\n", ""))
+        again = [segment for segment in list_segments(task.folder, "src") if segment.epoch == 2]
+        assert len(gtids_of(again)) >= 5
+
+
+def known_at(server: Server) -> Known:
+    """Everything that a server has logged."""
+    name, offset, gtids = server.position()
+    return Known(Position(1, name, offset), gtids.replace("\n", ""))
 
 
 def gtids_of(segments) -> list[str]:

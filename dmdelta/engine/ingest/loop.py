@@ -16,7 +16,7 @@ from dmdelta.engine.control.cancellation import StopRequest
 from dmdelta.engine.ingest.queue import RangeQueue
 from dmdelta.engine.ingest.repeated import RepeatedStructures
 from dmdelta.engine.ingest.schema_tracker import StructureTracking
-from dmdelta.engine.relay.supervisor import Relaying
+from dmdelta.engine.relay.supervisor import Relaying, known_of
 from dmdelta.engine.telemetry.counters import RunCounters
 from dmdelta.errors import UnknownSchema
 from dmdelta.lakehouse.jvm.cancellation import cancel_jobs
@@ -118,7 +118,7 @@ class LandingLoop:
                     landed, self.reached, said_at = done, done.end, datetime.now(timezone.utc)
                     self.landed_ranges.append(landed)
                     self.counters.landed(self.source.source_id, str(landed.end))
-                    self._purge(landed.end)
+                    self._purge(landed)
                 elif landed is not None and datetime.now(timezone.utc) - said_at >= KEEPALIVE_INTERVAL:
                     landed, said_at = write_keepalive(self.spark, self.source, landed), datetime.now(timezone.utc)
                 elif ended:
@@ -151,13 +151,13 @@ class LandingLoop:
         land = self.counters.recent(self.source.source_id, "land")
         return self._begun + plan_pause(self.freshness, land, self.interval)
 
-    def _purge(self, landed: Position) -> None:
+    def _purge(self, landed: LandedRange) -> None:
         """Purge landed segments. Done here, because nothing else in this process lists segments."""
         if time.monotonic() - self._purged >= PURGE_SECONDS:
             self._purged = time.monotonic()
             free = shutil.disk_usage(self.relaying.folder).free
-            old = landed_segments(self.segments, landed)
-            purge(plan_purge(old, datetime.now(timezone.utc), free, self.relaying.purging))
+            old = landed_segments(self.segments, landed.end)
+            purge(plan_purge(old, datetime.now(timezone.utc), free, self.relaying.purging), known_of(landed))
 
     def interrupt(self) -> None:
         """Cancel the current batch."""

@@ -12,7 +12,7 @@ from dmdelta.engine.task.task import Task, open_metadata
 from dmdelta.lakehouse.history import newest_own_commit
 from dmdelta.model.position import Position
 from dmdelta.segments import list_segments
-from dmdelta.source.relay.purge import PurgePolicy, landed_segments, plan_purge, purge
+from dmdelta.source.relay.purge import Known, PurgePolicy, landed_segments, plan_purge, purge
 from dmdelta.source.relay.relay_task import read_status
 
 
@@ -57,7 +57,8 @@ def relay_logs(spec: TaskSpec) -> list[RelayLog]:
         LakehouseError: bronze cannot be read.
     """
     task = open_metadata(spec)
-    return [relay_log(source.source_id, folder, _landed_to(task, source)) for source, folder in _relayed(spec)]
+    found = [(source.source_id, folder, _landed(task, source)) for source, folder in _relayed(spec)]
+    return [relay_log(name, folder, landed.position if landed else None) for name, folder, landed in found]
 
 
 def purge_relay(spec: TaskSpec, expires: timedelta) -> list[PurgedLog]:
@@ -69,12 +70,18 @@ def purge_relay(spec: TaskSpec, expires: timedelta) -> list[PurgedLog]:
     """
     task, purged = open_metadata(spec), list[PurgedLog]()
     for source, folder in _relayed(spec):
-        landed = _landed_to(task, source)  # first: segments that land meanwhile are only kept a little longer
-        segments = list_segments(folder, source.source_id)
-        old = landed_segments(segments, landed) if landed is not None else []
-        chosen = plan_purge(old, datetime.now(timezone.utc), 0, PurgePolicy(expires, 0))
-        purged.append(PurgedLog(source.source_id, len(chosen), purge(chosen)))
+        landed = _landed(task, source)  # first: segments that land meanwhile are only kept a little longer
+        purged.append(_purged(source.source_id, folder, landed, expires))
     return purged
+
+
+def _purged(source_id: str, folder: Path, landed: Known | None, expires: timedelta) -> PurgedLog:
+    segments = list_segments(folder, source_id)
+    if landed is None:
+        return PurgedLog(source_id, 0, 0)
+    old = landed_segments(segments, landed.position)
+    chosen = plan_purge(old, datetime.now(timezone.utc), 0, PurgePolicy(expires, 0))
+    return PurgedLog(source_id, len(chosen), purge(chosen, landed))
 
 
 def _relayed(spec: TaskSpec) -> list[tuple[SourceConfig, Path]]:
@@ -105,7 +112,7 @@ def relay_log(source_id: str, folder: Path, landed: Position | None) -> RelayLog
     )
 
 
-def _landed_to(task: Task, source: SourceConfig) -> Position | None:
-    """The end of bronze."""
+def _landed(task: Task, source: SourceConfig) -> Known | None:
+    """The end of bronze; None before anything has landed."""
     landed = newest_own_commit(task.spark, task.lakehouse.bronze, landing_app(task.spec.name, source.source_id))
-    return landed.tag.end if landed else None
+    return Known(landed.tag.end, landed.tag.gtid_set or "") if landed else None

@@ -21,8 +21,7 @@ from dmdelta.source.preflight.server_checks import Intent, check_source
 from dmdelta.source.preflight.table_checks import check_tables
 from dmdelta.source.relay.archive import archive_flavor
 from dmdelta.source.relay.process import RelayProcess, WaitingRelay
-from dmdelta.source.relay.purge import PurgePolicy
-from dmdelta.source.relay.relay_dir import Known
+from dmdelta.source.relay.purge import Known, PurgePolicy
 from dmdelta.source.relay.relay_task import RelayTask, StartAt
 from dmdelta.source.server import sends_column_names, server_identity
 
@@ -73,7 +72,7 @@ class Relaying:
         self.task = replace(
             self.task,
             start=StartAt(end.binlog_file, end.offset, end.epoch),
-            known=Known(end, str(landed.gtid_set)),
+            known=known_of(landed),
         )
 
     def begin_ahead(self, landed: LandedRange | None) -> None:
@@ -162,6 +161,11 @@ class Relaying:
             SourceUnavailable, SourceError: the server does not answer.
         """
         return read_catalog_snapshot(self.task.endpoint, wanted) if self.task.endpoint is not None else None
+
+
+def known_of(landed: LandedRange) -> Known:
+    """What has landed, in the form that the relay reads."""
+    return Known(landed.end, str(landed.gtid_set))
 
 
 @contextmanager

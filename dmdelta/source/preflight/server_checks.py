@@ -3,11 +3,11 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dmdelta.model.gtid import parse_gtid_set
+from dmdelta.model.gtid import missing_from, parse_gtid_set
 from dmdelta.source.connection import query, query_named, unless_refused
 from dmdelta.source.preflight.finding import Finding, Level
 from dmdelta.source.preflight.privileges import grants_of, privilege_findings
-from dmdelta.source.relay.reconnect import Continue, Lost, RelayState, missing_from, plan_connect
+from dmdelta.source.relay.reconnect import Continue, Lost, RelayState, plan_connect
 from dmdelta.source.relay.relay_dir import load_state, with_gtids
 from dmdelta.source.relay.relay_task import RelayTask, Start, StartAfter, StartAt, StartEdge
 from dmdelta.source.server import ServerIdentity, ServerLog, server_identity, server_log

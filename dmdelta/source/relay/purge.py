@@ -1,11 +1,14 @@
 """Purges the relay folder: landed segments are removed by age, or when disk space runs short.
 
 The oldest are removed first, so the remaining log has no gap. The newest is kept: it marks where the log on disk ends.
+What has landed is recorded before.
 """
 
+import json
+import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -16,6 +19,48 @@ from dmdelta.model.segment import Segment
 from dmdelta.segments import epoch_begin, epoch_folder_of, follows
 
 log = get_logger(__name__)
+_LANDED = "landed.json"
+"""The file in a source's folder that contains what had landed when segments were last purged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the engine knows to have landed: everything before `position`, which is `gtid_set` (text)."""
+
+    position: Position
+    gtid_set: str
+
+
+def record_landed(folder: Path, known: Known) -> None:
+    """Record what has landed in a source's folder, unless it has a newer record.
+
+    Without it, the GTID set of the folder would lack the transactions of segments that are purged afterwards.
+    """
+    before = recorded_landed(folder)
+    if before is not None and before.position >= known.position:
+        return
+    fresh = folder / f"{_LANDED}.{os.getpid()}"  # a task and a command may purge at the same time
+    with fresh.open("w") as stream:
+        json.dump(asdict(known), stream)
+        stream.flush()
+        os.fsync(stream.fileno())  # a power failure must not keep the purge and lose the record
+    fresh.replace(folder / _LANDED)
+
+
+def recorded_landed(folder: Path) -> Known | None:
+    """What `record_landed` recorded last; None if nothing was purged.
+
+    Raises:
+        CorruptBinlog: the file is damaged.
+    """
+    place = folder / _LANDED
+    try:
+        fields = json.loads(place.read_text())
+        return Known(Position(**fields["position"]), fields["gtid_set"])
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError, KeyError) as error:
+        raise CorruptBinlog(f"cannot read {place}: {error}", hint="remove this file") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +111,16 @@ def plan_purge(old: Sequence[OldSegment], now: datetime, free: int, policy: Purg
     return tuple(chosen)
 
 
-def purge(segments: Sequence[Segment]) -> int:
-    """Remove segments, and the folders of binlog files that are then empty; returns the bytes of the log removed."""
+def purge(segments: Sequence[Segment], landed: Known) -> int:
+    """Remove segments, and the folders of binlog files that are then empty; returns the bytes of the log removed.
+
+    Args:
+        landed: at least everything in the segments. It is recorded first, because a relay that follows another server
+            needs the GTID set of the whole log.
+    """
+    if not segments:
+        return 0
+    record_landed(epoch_folder_of(segments[0]).parent, landed)
     removed = 0
     for segment in segments:
         with suppress(FileNotFoundError):
@@ -76,8 +129,7 @@ def purge(segments: Sequence[Segment]) -> int:
     for folder in {Path(segment.path).parent for segment in segments}:
         with suppress(OSError):  # the folder has other segments
             folder.rmdir()
-    if segments:
-        log.info("segments purged", source=segments[0].source_id, count=len(segments), bytes=removed)
+    log.info("segments purged", source=segments[0].source_id, count=len(segments), bytes=removed)
     return removed
 
 

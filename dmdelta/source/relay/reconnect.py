@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from dmdelta.model.gtid import GtidSet, MariadbGtidSet, MysqlGtidSet
+from dmdelta.model.gtid import GtidSet, missing_from
 from dmdelta.model.position import file_number
 from dmdelta.model.segment import FIRST_OFFSET
 from dmdelta.source.server import ServerLog
@@ -110,12 +110,3 @@ def _obstacle(relay: RelayState, server: ServerLog, created: int | None) -> str 
 def _started_over(relay: RelayState, server: ServerLog) -> bool:
     """Whether the server has reset its log, rather than only purged our file."""
     return relay.binlog_file in server.files or file_number(next(iter(server.files))) < file_number(relay.binlog_file)
-
-
-def missing_from(wanted: GtidSet, have: GtidSet) -> str:
-    """The part of `wanted` that is not in `have`, as text; empty if none. Sets of two flavors are disjoint."""
-    if isinstance(wanted, MysqlGtidSet) and isinstance(have, MysqlGtidSet):
-        return str(wanted.minus(have))
-    if isinstance(wanted, MariadbGtidSet) and isinstance(have, MariadbGtidSet):
-        return str(wanted.minus(have))
-    return str(wanted)

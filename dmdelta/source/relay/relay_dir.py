@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
@@ -16,8 +16,9 @@ from dmdelta.errors import CorruptBinlog, Fenced, HeldByCommand
 from dmdelta.model.gtid import GtidSet, MariadbGtidSet, MysqlGtidSet, grown, parse_gtid_set
 from dmdelta.model.position import Position, file_number
 from dmdelta.model.segment import FIRST_OFFSET, MAGIC, Segment
-from dmdelta.segments import BEGIN_FILE, EpochBegin, epoch_begin, list_segments
+from dmdelta.segments import BEGIN_FILE, EpochBegin, epoch_begin, follows, list_segments
 from dmdelta.source.relay.gtid_wire import BEGINNINGS, set_before_file
+from dmdelta.source.relay.purge import Known, recorded_landed
 from dmdelta.source.relay.reconnect import RelayState
 from dmdelta.source.relay.segment_writer import remove_parts
 from dmdelta.source.relay.volume import scratch_folder
@@ -26,14 +27,6 @@ LOCK_SECONDS = 3.0
 _LOCK = ".lock"
 _COMMAND_LOCK = ".exclusive.lock"
 _ENDS_OF_FILE = frozenset({EventType.ROTATE, EventType.STOP})
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What the engine knows to have landed: everything before `position`, which is `gtid_set` (text)."""
-
-    position: Position
-    gtid_set: str
 
 
 @contextmanager
@@ -160,20 +153,26 @@ def with_gtids(state: RelayState, folder: Path, source_id: str, known: Known | N
     """The state with the set of all transactions on disk and before.
 
     The set is accumulated from the newest point where a set is recorded: the start of an epoch, the first events of a
-    file, or what the engine knows.
+    file, what the engine knows, or what it knew when segments were purged. It is None if segments behind that point are
+    missing.
     """
     begin = newest_begin(folder)
     if begin is None:
         return state
     gtids = None if begin.gtid_set is None else parse_gtid_set(begin.gtid_set, begin.flavor)
     after = Position(begin.epoch, begin.binlog_file, begin.offset)
-    if gtids is not None and known is not None and known.position.epoch == begin.epoch:
-        gtids, after = joined(gtids, parse_gtid_set(known.gtid_set, begin.flavor)), known.position
+    landed = max(filter(None, (known, recorded_landed(folder))), key=lambda one: one.position, default=None)
+    if gtids is not None and landed is not None and landed.position.epoch == begin.epoch:
+        gtids, after = joined(gtids, parse_gtid_set(landed.gtid_set, begin.flavor)), landed.position
     for segment in list_segments(folder, source_id):
         if segment.end_position <= after:
             continue
         before = _set_before(segment) if segment.start == FIRST_OFFSET else None
-        gtids = gtids if before is None else joined(gtids, before)
+        if before is not None:
+            gtids = joined(gtids, before)
+        elif segment.begin_position > after and not follows(after, segment):
+            gtids = None
+        after = segment.end_position
         if gtids is None:
             continue
         with open(segment.path, "rb") as stream:

@@ -15,7 +15,7 @@ from dmdelta.model.position import Position
 from dmdelta.model.retry import Retry
 from dmdelta.model.segment import FIRST_OFFSET
 from dmdelta.source.endpoint import Endpoint
-from dmdelta.source.relay.relay_dir import Known
+from dmdelta.source.relay.purge import Known
 
 STATUS_SECONDS = 1.0
 RELAY_RETRY = Retry(attempts=15)

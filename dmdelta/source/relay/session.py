@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dmdelta.binlog.events.header import EventType
 from dmdelta.errors import PositionLost, SourceError, SourceUnavailable
 from dmdelta.logging import get_logger
-from dmdelta.model.gtid import GtidSet, parse_gtid_set
+from dmdelta.model.gtid import GtidSet, missing_from, parse_gtid_set
 from dmdelta.model.position import seq_of
 from dmdelta.model.segment import FIRST_OFFSET, epoch_folder
 from dmdelta.segments import EpochBegin, begin_epoch
@@ -29,7 +29,7 @@ from dmdelta.source.relay.dump import (
 )
 from dmdelta.source.relay.event_stream import Piece, WirePieces
 from dmdelta.source.relay.gtid_lookup import locate_after
-from dmdelta.source.relay.reconnect import Continue, Lost, NewEpoch, RelayState, missing_from, plan_connect
+from dmdelta.source.relay.reconnect import Continue, Lost, NewEpoch, RelayState, plan_connect
 from dmdelta.source.relay.relay_dir import created_at, load_state, with_gtids
 from dmdelta.source.relay.relay_task import RelayTask, StartAfter, StartEdge, StatusFile, first_start
 from dmdelta.source.relay.segmenter import Cutter

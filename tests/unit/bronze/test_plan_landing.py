@@ -3,12 +3,13 @@
 import pytest
 
 from dmdelta.bronze.datasource import PARTITION_BYTES, group_segments
-from dmdelta.bronze.landing import plan_landing
+from dmdelta.bronze.landing import assert_continues, plan_landing
 from dmdelta.bronze.progress import LandedRange
-from dmdelta.errors import CorruptBinlog
+from dmdelta.errors import CorruptBinlog, PositionLost
 from dmdelta.model.gtid import parse_gtid_set
 from dmdelta.model.position import Position
 from dmdelta.model.segment import Segment
+from dmdelta.segments import EpochBegin
 
 NOTHING = parse_gtid_set("", "mysql")
 
@@ -103,3 +104,29 @@ def test_a_restarted_task_is_in_safe_mode_until_the_previous_end():
     assert mark.join(within).safe_until == former_end
     assert across.join(behind).safe_until == former_end
     assert behind.join(batch(400, 500, None)).safe_until is None
+
+
+UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+
+
+@pytest.mark.parametrize(
+    ("flavor", "gtids", "after", "repeated"),
+    [
+        ("mysql", f"{UUID}:1-9", f"{UUID}:1-12", ""),
+        ("mysql", f"{UUID}:1-9", f"{UUID}:1-3:7-12", f"{UUID}:4-6"),
+        ("mysql", f"{UUID}:1-9", None, ""),
+        ("mariadb", "0-1-9", "0-2-12,1-1-1", ""),
+        ("mariadb", "0-1-9,1-1-3", "0-1-9", "1-1-3"),
+    ],
+)
+def test_an_epoch_that_would_repeat_transactions_does_not_land(flavor, gtids, after, repeated):
+    """The log of another server has to continue after all that is in bronze."""
+    place = Position(1, "binlog.000001", 104)
+    end = LandedRange(7, place, place, parse_gtid_set(gtids, flavor))
+    begin = EpochBegin("u", 2, flavor, "binlog.000001", 4, after)
+    if not repeated:
+        assert_continues(end, begin)
+        return
+    with pytest.raises(PositionLost, match="epoch 2 continues before the end of bronze") as raised:
+        assert_continues(end, begin)
+    assert raised.value.context["repeated"] == repeated

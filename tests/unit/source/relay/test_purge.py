@@ -9,7 +9,15 @@ from dmdelta.errors import CorruptBinlog
 from dmdelta.model.position import Position
 from dmdelta.model.segment import segment_name
 from dmdelta.segments import EpochBegin, begin_epoch, list_segments
-from dmdelta.source.relay.purge import PurgePolicy, assert_whole, landed_segments, plan_purge, purge
+from dmdelta.source.relay.purge import (
+    Known,
+    PurgePolicy,
+    assert_whole,
+    landed_segments,
+    plan_purge,
+    purge,
+    recorded_landed,
+)
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=timezone.utc)
 PLENTY = 1 << 40
@@ -61,10 +69,26 @@ def test_the_remaining_log_has_no_gap(relay):
     """Segments and empty folders are removed; the rest is contiguous, but no longer starts where the epoch did."""
     found = list_segments(relay, "s")
     assert_whole(found)
-    assert purge(found[:3]) == 300
+    assert purge(found[:3], Known(at(2, 104), "")) == 300
     left = list_segments(relay, "s")
     assert left == found[3:]
     assert not (relay / "uuid.000001" / "binlog.000001").exists()
-    assert purge(found[:3]) == 0
+    assert purge(found[:3], Known(at(2, 104), "")) == 0
     with pytest.raises(CorruptBinlog, match="purged after they had landed"):
         assert_whole(left)
+
+
+def test_what_has_landed_is_recorded_before_a_purge(relay):
+    """The newest record stays; without a purge there is none."""
+    found = list_segments(relay, "s")
+    assert purge([], Known(at(2, 204), "")) == 0
+    assert recorded_landed(relay) is None
+    purge(found[:1], Known(at(2, 104), "u:1-9"))
+    purge(found[1:2], Known(at(2, 4), "u:1-5"))
+    assert recorded_landed(relay) == Known(at(2, 104), "u:1-9")
+    purge(found[2:3], Known(at(2, 204), "u:1-12"))
+    assert recorded_landed(relay) == Known(at(2, 204), "u:1-12")
+    assert [place.name for place in relay.iterdir() if place.is_file()] == ["landed.json"]
+    (relay / "landed.json").write_text("{")
+    with pytest.raises(CorruptBinlog, match=r"cannot read .*landed\.json"):
+        recorded_landed(relay)

@@ -13,7 +13,8 @@ from dmdelta.model.tls import Tls
 from dmdelta.source.catalog import enum_members
 from dmdelta.source.connection import foreign_errors
 from dmdelta.source.endpoint import Endpoint
-from dmdelta.source.relay.relay_dir import Known, following_file
+from dmdelta.source.relay.purge import Known
+from dmdelta.source.relay.relay_dir import following_file
 from dmdelta.source.relay.relay_task import RelayStatus, RelayTask, StartAfter, StartAt, StartEdge
 from dmdelta.source.server import flavor_of, version_of
 
