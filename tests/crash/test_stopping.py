@@ -7,8 +7,12 @@ import pytest
 
 from dmdelta.checkpoint import load_points
 from dmdelta.cli.main import execute
+from dmdelta.errors import Fenced
+from dmdelta.failpoint import CrashPoint
 from dmdelta.lakehouse.layout import Lakehouse
+from dmdelta.source.relay.relay_task import read_status
 from tests.support.check import assert_exactly_once
+from tests.support.relaying import wait_until
 from tests.support.task import Task
 from tests.support.workload import Workload
 
@@ -24,7 +28,7 @@ def test_sigterm_ends_at_a_boundary_and_a_second_runner_is_fenced_out(task, spar
         assert_metrics_tell(first, task)
         with task.environment():
             assert execute(["run", str(task.spec), "--until-caught-up"]) == 5
-        assert "another relay writes to this folder" in capsys.readouterr().err
+        assert "another run writes to this folder" in capsys.readouterr().err
         applied, landed = first.count('"range applied"'), first.count('"batch landed"')
         first.wait_for('"range applied"', times=applied + 1)
         first.wait_for('"batch landed"', times=landed + 2)
@@ -41,6 +45,29 @@ def test_sigterm_ends_at_a_boundary_and_a_second_runner_is_fenced_out(task, spar
     capsys.readouterr()
     task.catch_up()
     assert json.loads(capsys.readouterr().out.strip().splitlines()[-1])["idle"] is True
+
+
+def test_a_run_that_ends_by_itself_is_alone_until_silver_has_caught_up(task, spark, capsys):
+    """Its relay has ended before, and no longer holds the relay folder."""
+    task.server.execute(
+        "CREATE TABLE orders (id INT PRIMARY KEY)", "INSERT INTO orders VALUES (1)", database=task.database
+    )
+    task.arm(CrashPoint.SILVER_BEFORE_COMMIT, "hang")
+    with task.process("--until-caught-up") as first:
+        wait_until(task.hangs.exists, 120)
+        wait_until(lambda: relay_state(task) == "caught up")
+        with task.environment():
+            assert execute(["run", str(task.spec), "--until-caught-up"]) == Fenced.exit_code
+        assert "another run writes to this folder" in capsys.readouterr().err
+        task.hangs.unlink()
+        assert first.wait(60) == 0, first.log()
+    (row,) = spark.table(Lakehouse(root=str(task.root)).silver(task.database, "orders")).collect()
+    assert row["id"] == 1
+
+
+def relay_state(task: Task) -> str:
+    status = read_status(task.relay / task.source_id)
+    return status.state if status is not None else ""
 
 
 @pytest.mark.long

@@ -38,7 +38,7 @@ at once, needs ten seconds until it notices it. A run restarts each relay `RESTA
 _TEXTS = (
     (Cause.HELD, (LakehouseError.exit_code,), "another command is working"),
     (Cause.FENCED, (LakehouseError.exit_code,), "another runner of this task"),
-    (Cause.FENCED, (LakehouseError.exit_code,), "another relay writes"),
+    (Cause.FENCED, (LakehouseError.exit_code,), "writes to this folder"),
     (Cause.INJECTED, (LakehouseError.exit_code, StageFailed.exit_code), "injected "),
     (Cause.RELAY_LOST, (StageFailed.exit_code,), "the relay of"),
     (Cause.HUNG, (StageFailed.exit_code,), "a stage does not end"),

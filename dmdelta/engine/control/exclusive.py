@@ -1,9 +1,10 @@
 """Exclusive access to a task's silver tables for another process: the task is not running, or it is paused."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from pathlib import Path
 
 from dmdelta.config import TaskSpec
 from dmdelta.engine.control.cancellation import ending_on_signals
@@ -12,7 +13,7 @@ from dmdelta.engine.control.state import Request
 from dmdelta.engine.task.mapping import relay_task
 from dmdelta.errors import DmdeltaError, Fenced
 from dmdelta.logging import get_logger
-from dmdelta.source.relay.relay_dir import locked, locked_for_command
+from dmdelta.source.relay.relay_dir import locked, locked_for_command, locked_for_run
 
 log = get_logger(__name__)
 
@@ -33,15 +34,21 @@ def exclusive_access(spec: TaskSpec) -> Iterator[None]:
         for folder in folders:
             held.enter_context(locked_for_command(folder))
         try:
-            with ExitStack() as free:
-                for folder in folders:
-                    free.enter_context(locked(folder))
-                held.enter_context(free.pop_all())
+            held.enter_context(_locked(folders))
         except Fenced:
             log.info("task is running; requesting a pause", task=spec.name)
             held.enter_context(_paused(spec))
-            for folder in folders:
-                held.enter_context(locked(folder))
+            held.enter_context(_locked(folders))
+        yield
+
+
+@contextmanager
+def _locked(folders: Sequence[Path]) -> Iterator[None]:
+    """Exclude runs, and relays that a killed run has left behind."""
+    with ExitStack() as held:
+        for folder in folders:
+            held.enter_context(locked_for_run(folder))
+            held.enter_context(locked(folder))
         yield
 
 

@@ -23,7 +23,7 @@ from dmdelta.model.gtid import parse_gtid_set
 from dmdelta.model.position import Position
 from dmdelta.source.connection import open_connection
 from dmdelta.source.endpoint import Endpoint
-from dmdelta.source.relay.relay_dir import locked, newest_begin
+from dmdelta.source.relay.relay_dir import locked, locked_for_run, newest_begin
 from dmdelta.source.relay.relay_task import Start
 from dmdelta.source.relay.start_position import Beginning, StartTime, find_in_archive, find_on_server
 from dmdelta.source.server import server_position
@@ -39,7 +39,7 @@ def begin_source(task: Task, relaying: Relaying, start: Start | StartTime) -> Po
         PositionLost, SourceError, SourceUnavailable: the source does not have the position.
     """
     source = task.landing_source(relaying.source_id, relaying.flavor)
-    with locked(relaying.folder):
+    with locked_for_run(relaying.folder), locked(relaying.folder):
         landed = recorded_landed(task.spark, source)
         endpoint = relaying.task.endpoint
         if relaying.loads and endpoint is not None and not isinstance(start, StartTime):

@@ -36,6 +36,7 @@ from dmdelta.model.schema import TableName
 from dmdelta.sharding import Coordination, ShardSides
 from dmdelta.sharding import Mode as ShardMode
 from dmdelta.sink.plan.shard_columns import holds_all
+from dmdelta.source.relay.relay_dir import locked_for_run
 from dmdelta.source.relay.relay_task import Start
 from dmdelta.source.relay.start_position import StartTime
 
@@ -98,7 +99,6 @@ def run_task(
     counters = RunCounters(report)
     ends = options.until_caught_up or spec.task_mode == "full"
     with stopping_on_signals(stop), ExitStack() as opened:
-        # The relays first: their locks exclude a second runner of the task.
         relayings = [opened.enter_context(open_relaying(spec, source, until_caught_up=ends)) for source in spec.sources]
         commands = RunCommands(spec, stop, counters)
         if follow is not None:
@@ -216,9 +216,17 @@ def _follow(following: _Following, control: ControlTable) -> bool:
     """Run all sources' pipelines until they are done, or a stop, pause or restart is requested; True then.
 
     Raises:
+        Fenced: another run, or a command that excludes runs, is working.
         DmdeltaError: a stage failed; the checkpoint then has an exit point. For a run that ends by itself, also the
             error of a stopped table.
     """
+    with ExitStack() as held:
+        for relaying in following.relayings:
+            held.enter_context(locked_for_run(relaying.folder))
+        return _follow_locked(following, control)
+
+
+def _follow_locked(following: _Following, control: ControlTable) -> bool:
     stop, commands, task, attempt = following.stop, following.commands, following.task, StopRequest()
     commands.restart.clear()  # before the operators are read
     sides = _open_sides(task.spec)

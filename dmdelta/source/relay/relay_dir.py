@@ -25,6 +25,7 @@ from dmdelta.source.relay.volume import scratch_folder
 
 LOCK_SECONDS = 3.0
 _LOCK = ".lock"
+_RUN_LOCK = ".run.lock"
 _COMMAND_LOCK = ".exclusive.lock"
 _ENDS_OF_FILE = frozenset({EventType.ROTATE, EventType.STOP})
 
@@ -39,15 +40,21 @@ def locked(folder: Path) -> Iterator[None]:
     Raises:
         HeldByCommand: a command holds the lock and does not release it. Fenced: another process does.
     """
-
-    def refused(holder: str) -> Fenced:
-        if holder == _working_command(folder):
-            return _held_by_command(folder, holder)
-        hint = f"stop process {holder or 'unknown'} first"
-        return Fenced("another relay writes to this folder", hint=hint, folder=str(folder))
-
-    with _holding(folder, _LOCK, refused):
+    with _holding(folder, _LOCK, lambda holder: _fenced(folder, holder, "relay")):
         remove_parts(folder)
+        yield
+
+
+@contextmanager
+def locked_for_run(folder: Path) -> Iterator[None]:
+    """Exclude other runs of the source, and commands that exclude runs, while this process writes its tables.
+
+    The relay's own lock is not sufficient: a relay that has caught up ends before silver has.
+
+    Raises:
+        HeldByCommand: a command holds the lock and does not release it. Fenced: another run does.
+    """
+    with _holding(folder, _RUN_LOCK, lambda holder: _fenced(folder, holder, "run")):
         yield
 
 
@@ -60,6 +67,13 @@ def locked_for_command(folder: Path) -> Iterator[None]:
     """
     with _holding(folder, _COMMAND_LOCK, lambda holder: _held_by_command(folder, holder)):
         yield
+
+
+def _fenced(folder: Path, holder: str, what: str) -> Fenced:
+    if holder == _working_command(folder):
+        return _held_by_command(folder, holder)
+    hint = f"stop process {holder or 'unknown'} first"
+    return Fenced(f"another {what} writes to this folder", hint=hint, folder=str(folder))
 
 
 def _held_by_command(folder: Path, holder: str) -> HeldByCommand:

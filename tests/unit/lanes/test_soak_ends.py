@@ -19,6 +19,7 @@ ERRORS = {
     "injected failure at land-before-commit": Cause.INJECTED,
     "another runner of this task committed to delta.`/silver/shop/orders`": Cause.FENCED,
     "another relay writes to this folder (folder=/relay/s1)": Cause.FENCED,
+    "another run writes to this folder (folder=/relay/s1)": Cause.FENCED,
     "another command is working on the task's tables (folder=/relay/s1)": Cause.HELD,
 }
 STAGES = {

@@ -20,29 +20,34 @@ from dmdelta.engine.task.mapping import relay_task
 from dmdelta.engine.task.task import open_metadata
 from dmdelta.errors import Fenced, HeldByCommand, StageFailed
 from dmdelta.source.relay import relay_dir
-from dmdelta.source.relay.relay_dir import locked, locked_for_command
+from dmdelta.source.relay.relay_dir import locked, locked_for_command, locked_for_run
 
 
 class Run:
-    """A run that holds its relay folder except while it is paused."""
+    """A run that holds its relay folder except while it is paused; its relay ends first if it has caught up."""
 
-    def __init__(self, folder, failure=None):
+    def __init__(self, folder, failure=None, locks=(locked_for_run, locked)):
         self.folder = folder
         self.failure = failure
+        self.locks = locks
         self.requests = []
         self.before_resume = lambda: None
-        self.relay = ExitStack()
-        self.relay.enter_context(locked(folder))
+        self.held = ExitStack()
+        self.hold()
+
+    def hold(self):
+        for lock in self.locks:
+            self.held.enter_context(lock(self.folder))
 
     def execute(self, command):
         self.requests.append(command.command)
         if command.command is Request.PAUSE:
             if self.failure is not None:
                 raise self.failure
-            self.relay.close()
+            self.held.close()
         elif self.failure is None:
             self.before_resume()
-            self.relay.enter_context(locked(self.folder))
+            self.hold()
         return Answer("t", State.PAUSED, "host:1")
 
 
@@ -74,7 +79,21 @@ def test_a_second_command_neither_pauses_nor_resumes_the_task(spec, folder):
         assert run.requests == [Request.PAUSE, Request.RESUME]
         with exclusive_access(spec):
             assert run.requests[2:] == [Request.PAUSE]
-    run.relay.close()
+    run.held.close()
+
+
+@pytest.mark.parametrize("lock", [locked_for_run, locked])
+def test_one_of_the_locks_shows_that_the_task_is_running(spec, folder, lock):
+    """A run writes silver after its relay has caught up; a relay may outlive a run that was killed."""
+    run = Run(folder, locks=[lock])
+    with serving_commands(spec, run):
+        with exclusive_access(spec):
+            assert run.requests == [Request.PAUSE]
+            for each in (locked_for_run, locked):
+                with pytest.raises(HeldByCommand), each(folder):
+                    pass
+        assert run.requests == [Request.PAUSE, Request.RESUME]
+    run.held.close()
 
 
 @pytest.mark.parametrize("failure", [StageFailed("not paused after 60 s", hint="wait"), KeyboardInterrupt()])
@@ -86,7 +105,7 @@ def test_a_pause_that_fails_is_withdrawn(spec, folder, failure, monkeypatch):
     with serving_commands(spec, run), pytest.raises(type(failure)), exclusive_access(spec):
         pytest.fail("it has no access")
     assert run.requests[-1] is Request.RESUME
-    run.relay.close()
+    run.held.close()
     with exclusive_access(spec):
         assert run.requests[-1] is Request.RESUME
 
@@ -145,7 +164,7 @@ def test_a_signal_that_ends_a_command_resumes_the_task(spec, folder, first, code
         process.send_signal(first)
         assert process.wait(30) == code
     assert run.requests == [Request.PAUSE, Request.RESUME]
-    run.relay.close()
+    run.held.close()
 
 
 @contextmanager
