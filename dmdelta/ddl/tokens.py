@@ -4,20 +4,24 @@ import re
 from dataclasses import dataclass, field
 from enum import Enum
 
+from dmdelta.model.mysql_sql import BLANK, LINE_COMMENT, WORD
+
 _TOKEN = re.compile(
-    r"""
-    (?P<space>\s+|--(?=[\s]|$)[^\n]*|\#[^\n]*|/\*(?![!M])(?:.*?)\*/|/\*M(?!!)(?:.*?)\*/)
+    rf"""
+    (?P<space>{BLANK}+|{LINE_COMMENT}|/\*(?![!M])(?:.*?)\*/|/\*M(?!!)(?:.*?)\*/)
   | (?P<open>/\*M?!\d*)                       # a versioned comment: its content counts
   | (?P<close>\*/)
   | (?P<name>`(?:[^`]|``)*`)
   | (?P<string>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")
-  | (?P<word>[\w$]+)
+  | (?P<word>{WORD})
   | (?P<mark>.)
     """,
     re.VERBOSE | re.DOTALL,
 )
 _ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_NOT_IN_NAMES = re.compile("[\U00010000-\U0010ffff]")
+"""MySQL replaces each of these characters in a name with a question mark. MariaDB refuses them."""
 
 
 class Kind(Enum):
@@ -48,8 +52,13 @@ class Token:
 
     @property
     def keyword(self) -> str:
-        """The upper-case word, '' if it cannot be a keyword; a mark is itself."""
-        return self.text.upper() if self.kind in (Kind.WORD, Kind.MARK) else ""
+        """The upper-case word, '' if it cannot be a keyword; a mark is itself.
+
+        A word outside ASCII is also itself: in upper case, `ſet` would be SET.
+        """
+        if self.kind not in (Kind.WORD, Kind.MARK):
+            return ""
+        return self.text.upper() if self.text.isascii() else self.text
 
 
 def tokenize(sql: str) -> list[Token]:
@@ -58,14 +67,18 @@ def tokenize(sql: str) -> list[Token]:
     for match in _TOKEN.finditer(sql):
         kind, text = match.lastgroup, match.group()
         if kind == "name":
-            tokens.append(Token(Kind.NAME, text[1:-1].replace("``", "`"), *match.span()))
+            tokens.append(Token(Kind.NAME, _stored_name(text[1:-1].replace("``", "`")), *match.span()))
         elif kind == "string":
             tokens.append(Token(Kind.STRING, _unquote(text), *match.span()))
         elif kind == "word":
-            tokens.append(Token(Kind.WORD, text, *match.span()))
+            tokens.append(Token(Kind.WORD, _stored_name(text), *match.span()))
         elif kind == "mark":
             tokens.append(Token(Kind.MARK, text, *match.span()))
     return tokens
+
+
+def _stored_name(text: str) -> str:
+    return text if text.isascii() else _NOT_IN_NAMES.sub("?", text)
 
 
 def _unquote(text: str) -> str:

@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 from dmdelta.binlog.events.compression import decompress
 from dmdelta.binlog.events.header import HEADER_SIZE, EventType
-from dmdelta.binlog.events.quoting import in_default_mode
+from dmdelta.binlog.events.quoting import in_default_mode, with_plain_blanks
 from dmdelta.binlog.values.charsets import decoder_of
 from dmdelta.binlog.values.collations import charset_of
 from dmdelta.errors import CorruptBinlog
+from dmdelta.model.mysql_sql import NO_BREAK_SPACE
 
 _POST_HEADER = Struct("<IIBHH")
 _FLAGS2, _SQL_MODE, _CATALOG, _AUTO_INCREMENT, _CHARSET, _TIME_ZONE, _CATALOG_NZ = range(7)
@@ -68,6 +69,8 @@ def parse_query(event: bytes) -> Query:
             text = decompress(text)
         client, server = _collations(status)
         sql = text.decode("ascii") if text.isascii() else _decode(text, client)
+        if NO_BREAK_SPACE in sql and len(sql) == len(text):  # a single-byte character set
+            sql = with_plain_blanks(sql, _sql_mode(status))
         if '"' in sql or "\\" in sql:
             sql = in_default_mode(sql, _sql_mode(status))
         explicit = _TIMESTAMP.search(text) is not None and _explicit_timestamps(status)

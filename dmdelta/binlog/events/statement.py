@@ -11,6 +11,7 @@ from typing import Protocol
 
 from dmdelta.binlog.events.xa import parse_xid
 from dmdelta.errors import UnsupportedEvent
+from dmdelta.model.mysql_sql import LINE_COMMENT, WORD
 
 
 class StatementTarget(Protocol):
@@ -63,7 +64,7 @@ class Statement:
 
 
 _FREQUENT = {"BEGIN": Statement(StatementKind.BEGIN), "COMMIT": Statement(StatementKind.COMMIT)}
-_SPACE = r"(?:\s|/\*(?!M?!).*?\*/|--(?:[ \t][^\n]*)?(?:\n|$)|#[^\n]*(?:\n|$))"
+_SPACE = rf"(?:\s|/\*(?!M?!).*?\*/|{LINE_COMMENT})"
 _LEADING = re.compile(rf"{_SPACE}+", re.DOTALL)
 _COMMENT = re.compile(r"/\*(?!M?!).*?\*/", re.DOTALL)
 _MARK = re.compile(r"/\*M?!\d*|\*/")
@@ -99,7 +100,7 @@ _ADMIN = re.compile(
     r"|RENAME\s+USER|SHUTDOWN|RESTART|CLONE|CHANGE|START\s+(?:SLAVE|REPLICA|GROUP_REPLICATION)"
     r"|STOP\s+(?:SLAVE|REPLICA|GROUP_REPLICATION)|LOCK\s+(?:TABLES?|INSTANCE)|UNLOCK|USE|DO\s+0)\b"
     rf"|(?:CREATE|ALTER|DROP)\s+(?:OR\s+REPLACE\s+)?"
-    r"(?:(?:ALGORITHM\s*=\s*\w+|DEFINER\s*=\s*(?:`[^`]*`|'[^']*'|\"[^\"]*\"|[\w$]+)(?:\s*\(\s*\))?"
+    rf"(?:(?:ALGORITHM\s*=\s*\w+|DEFINER\s*=\s*(?:`[^`]*`|'[^']*'|\"[^\"]*\"|{WORD})(?:\s*\(\s*\))?"
     r"(?:\s*@\s*(?:`[^`]*`|'[^']*'|\"[^\"]*\"|[\w.%$]+))?|SQL\s+SECURITY\s+\w+)\s+)*"
     rf"(?:{_ADMIN_OBJECTS})\b",
     re.IGNORECASE,

@@ -13,6 +13,7 @@ from dmdelta.ddl.tokens import Cursor, tokenize
 from dmdelta.ddl.tracking.effects import Altered
 from dmdelta.ddl.types.outcome import widens
 from dmdelta.ddl.types.type_words import characters
+from dmdelta.model.mysql_sql import BLANK
 from dmdelta.model.schema import Column, StoredColumn, TableSchema
 from dmdelta.model.type_names import BYTES, INTEGERS, TEXTUAL
 from dmdelta.sharding import Columns, Operation, Verb, held_type, name_among, operations
@@ -21,7 +22,7 @@ REQUIRED = "REQUIRED"
 """What the types of NOT NULL columns begin with."""
 UNKNOWN = "UNKNOWN"
 """The type of a column that no shard has."""
-_ADD = re.compile(r"ADD\s+(COLUMN\s+)?(IF\s+NOT\s+EXISTS\s+)?", re.IGNORECASE)
+_ADD = re.compile(rf"ADD{BLANK}+(COLUMN{BLANK}+)?(IF{BLANK}+NOT{BLANK}+EXISTS{BLANK}+)?", re.IGNORECASE)
 _SIZED = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext")
 
 

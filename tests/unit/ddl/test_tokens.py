@@ -24,6 +24,14 @@ def texts(tokens):
         ("a/* b\nc */d /**/ e", [(Kind.WORD, "a"), (Kind.WORD, "d"), (Kind.WORD, "e")]),
         ("/*! a */ /*!50100 b */ /*M!100100 c */ /*M d */", [(Kind.WORD, "a"), (Kind.WORD, "b"), (Kind.WORD, "c")]),
         ("$a_1 表", [(Kind.WORD, "$a_1"), (Kind.WORD, "表")]),
+        ("a--\x01b\nc--\x7fd\ne--\rf", [(Kind.WORD, "a"), (Kind.WORD, "c"), (Kind.WORD, "e")]),
+        ("a--\u00a0", [(Kind.WORD, "a"), (Kind.MARK, "-"), (Kind.MARK, "-"), (Kind.WORD, "\u00a0")]),
+        ("a\t\n\v\f\r b", [(Kind.WORD, "a"), (Kind.WORD, "b")]),
+        ("a\x1cb", [(Kind.WORD, "a"), (Kind.MARK, "\x1c"), (Kind.WORD, "b")]),
+        (
+            "t\U0001f600 `\U0001f600``` '\U0001f600'",
+            [(Kind.WORD, "t?"), (Kind.NAME, "?`"), (Kind.STRING, "\U0001f600")],
+        ),
         ("'a", [(Kind.MARK, "'"), (Kind.WORD, "a")]),
         ("", []),
     ],
@@ -31,6 +39,19 @@ def texts(tokens):
 def test_tokens(sql, wanted):
     """Names and texts have no quotes and escapes; comments are left out, except for versioned ones."""
     assert [(token.kind, token.text) for token in tokenize(sql)] == wanted
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["ลูกค้า", "ग्राहक", "cafe\u0301", "t€", "t\uff0cu", "t\u200bu", "\u0080", "t\u0085u", "\u00a0t", "t\u3000u", "t\u2028u", "\uffff"],
+    ids=ascii,
+)  # fmt: skip
+def test_a_name_outside_ascii_is_one_word(name):
+    """Servers take each character from U+0080 on for a part of a name, blanks and punctuation, too."""
+    assert [(token.kind, token.text) for token in tokenize(f"TRUNCATE {name},x")][1:3] == [
+        (Kind.WORD, name),
+        (Kind.MARK, ","),
+    ]
 
 
 def test_a_token_knows_its_place():
@@ -42,6 +63,13 @@ def test_a_token_knows_its_place():
 def test_only_a_word_or_a_mark_is_a_keyword():
     """In upper case."""
     assert [token.keyword for token in tokenize("drop `drop` 'drop' (")] == ["DROP", "", "", "("]
+
+
+@pytest.mark.parametrize("name", ["\u0131ndex", "\u017fet", "\ufb01rst", "pa\u00dfword"])
+def test_a_word_outside_ascii_is_no_keyword(name):
+    """Even if Python's upper case of it is one."""
+    assert tokenize(name.upper())[0].keyword == name.upper()
+    assert tokenize(name)[0].keyword == name
 
 
 def test_a_cursor_consumes_what_it_accepts():

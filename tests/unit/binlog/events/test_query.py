@@ -75,6 +75,24 @@ def test_a_statement_is_in_the_clients_character_set(sql: bytes, status: bytes, 
 
 
 @pytest.mark.parametrize(
+    ("sql", "status", "text"),
+    [
+        (b"DROP TABLE\xa0t", charsets(8, 8), "DROP TABLE t"),
+        (b"DROP TABLE\xfft", charsets(40, 8), "DROP TABLE t"),
+        (b"DROP TABLE `\xa0`", charsets(8, 8), "DROP TABLE `\u00a0`"),
+        (b"x '\\'\xa0'\xa0'", FLAGS + mode(NO_BACKSLASH_ESCAPES) + charsets(8, 8), "x '\\\\' '\u00a0'"),
+        ("DROP TABLE t\u00a0u".encode(), charsets(45, 8), "DROP TABLE t\u00a0u"),
+        ("DROP TABLE t\u00a0u".encode("gb18030"), charsets(248, 8), "DROP TABLE t\u00a0u"),
+        ("DROP TABLE t\u00a0u".encode(), charsets(63, 8), "DROP TABLE t\u00a0u"),
+    ],
+    ids=["latin1", "cp852", "a name", "with its sql_mode", "utf8mb4", "gb18030", "binary"],
+)
+def test_a_no_break_space_is_a_blank_in_a_single_byte_character_set(sql: bytes, status: bytes, text: str) -> None:
+    """To a server it is part of a name in others; the statement is stored in UTF-8."""
+    assert parse_query(query_event(sql, status)).sql == text
+
+
+@pytest.mark.parametrize(
     ("status", "text"),
     [
         (

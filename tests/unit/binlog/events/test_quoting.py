@@ -2,7 +2,7 @@
 
 import pytest
 
-from dmdelta.binlog.events.quoting import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, in_default_mode
+from dmdelta.binlog.events.quoting import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, in_default_mode, with_plain_blanks
 from dmdelta.ddl.tokens import tokenize
 
 BOTH = ANSI_QUOTES | NO_BACKSLASH_ESCAPES
@@ -17,6 +17,7 @@ BOTH = ANSI_QUOTES | NO_BACKSLASH_ESCAPES
         (NO_BACKSLASH_ESCAPES, r"`a\'` '\'", r"`a\'` '\\'"),
         (NO_BACKSLASH_ESCAPES, "/* '\\ */ '\\' -- '\\\n'\\' # '\\\n'\\'", "/* '\\ */ '\\\\' -- '\\\n'\\\\' # '\\\n'\\\\'"),
         (NO_BACKSLASH_ESCAPES, r"/*!50100 '\' */ /*M! '\' */", r"/*!50100 '\\' */ /*M! '\\' */"),
+        (NO_BACKSLASH_ESCAPES, "--\x01 '\n'\\'", "--\x01 '\n'\\\\'"),
         (NO_BACKSLASH_ESCAPES, r"a \ '", r"a \ '"),
         (ANSI_QUOTES, r"""x "a" 'b\'"c' "d`e""f\" """, r"""x `a` 'b\'"c' `d``e"f\` """),
         (ANSI_QUOTES, '/* "a" */ `"` # "\n"b"', '/* "a" */ `"` # "\n`b`'),
@@ -28,6 +29,23 @@ BOTH = ANSI_QUOTES | NO_BACKSLASH_ESCAPES
 def test_quotes_and_backslashes(mode, sql, wanted):
     """Texts keep their characters; names and comments keep their backslashes."""
     assert in_default_mode(sql, mode) == wanted
+
+
+@pytest.mark.parametrize(
+    ("mode", "sql", "wanted"),
+    [
+        (0, "DROP\u00a0TABLE \u00a0t", "DROP TABLE  t"),
+        (0, "`a\u00a0b` 'c\u00a0' \"\u00a0\\\"\u00a0\" /*\u00a0*/ #\u00a0", "`a\u00a0b` 'c\u00a0' \"\u00a0\\\"\u00a0\" /*\u00a0*/ #\u00a0"),
+        (0, "a --\u00a0it's\n\u00a0b", "a -- it's\n b"),
+        (0, "'--\u00a0'", "'--\u00a0'"),
+        (0, "/*!50100\u00a0a */", "/*!50100 a */"),
+        (NO_BACKSLASH_ESCAPES, "'\\'\u00a0'\\'", "'\\' '\\'"),
+        (ANSI_QUOTES, '"a\\"\u00a0"b"', '"a\\" "b"'),
+    ],
+)  # fmt: skip
+def test_no_break_spaces(mode, sql, wanted):
+    """They become blanks outside of names, texts and comments."""
+    assert with_plain_blanks(sql, mode) == wanted
 
 
 def test_the_tokens_are_those_of_the_session():

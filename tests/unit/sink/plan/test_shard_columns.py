@@ -132,6 +132,14 @@ def test_a_greater_type_for_a_column_that_another_shard_has_added():
     assert columns_after(after, planned.done).types["a"] == "BIGINT"
 
 
+def test_a_name_that_begins_with_a_no_break_space():
+    """To a server it is part of the name."""
+    after = columns_after(MERGED, {Operation(Verb.ADD, "\u00a0a", type="INT")})
+    text = "ALTER TABLE t ADD COLUMN \u00a0a BIGINT, ADD b INT"
+    planned = plan_shard_ddl(altered(text), after, [text])
+    assert planned.texts == ("ALTER TABLE t MODIFY COLUMN \u00a0a BIGINT", "ALTER TABLE t ADD b INT")
+
+
 def test_rename_and_retype():
     """Both effects of a CHANGE, in either order of the set."""
     change = altered("ALTER TABLE t CHANGE v n BIGINT")
