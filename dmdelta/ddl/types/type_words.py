@@ -28,6 +28,7 @@ _OTHERS = ("bit", "year", "date", *CLOCKED, "json", "vector")
 _TYPES.update({name.upper(): name for name in (*BYTES, *TEXTS, *NAMED, *_OTHERS)})
 _KNOWN = frozenset(_TYPES.values())
 
+_VARCHAR = ("VARCHAR", "VARCHARACTER")
 _FIXED_BINARY = {"INET4": 4, "INET6": 16, "UUID": 16}
 """MariaDB's types that are logged as BINARY(n)."""
 _DIMENSION_BYTES = 4
@@ -89,18 +90,11 @@ def parse_type(cursor: Cursor, name: str, *, mariadb: bool = False) -> tuple[Col
     Text has no character set yet and its length counts characters: the following clauses may set it. The type of an
     unknown word is the word itself.
     """
-    national, long = cursor.accept("NATIONAL"), cursor.accept("LONG")
-    word = cursor.peek()
-    kind = _TYPES.get(word, word.lower())
-    if long:
-        _ = kind in ("char", "varchar", "varbinary") and cursor.take()
-        kind = "mediumblob" if kind == "varbinary" else "mediumtext"
-    elif not re.fullmatch(r"[A-Z_]\w*", word):
+    national, word = cursor.accept("NATIONAL"), cursor.peek()
+    if not re.fullmatch(r"[A-Z_]\w*", word):
         return None
-    else:
-        cursor.take()
-    kind = "varchar" if cursor.accept("VARYING") else kind
-    cursor.accept("PRECISION")
+    cursor.take()
+    kind = _kind(cursor, word)
     arguments = cursor.parenthesized() or []
     unsigned = word == "SERIAL"
     while clause := cursor.accept_any("UNSIGNED", "SIGNED", "ZEROFILL"):
@@ -118,6 +112,20 @@ def parse_type(cursor: Cursor, name: str, *, mariadb: bool = False) -> tuple[Col
     if national or word in ("NCHAR", "NVARCHAR"):
         column = in_charset(column, "utf8mb3")
     return column, numbers[0] if numbers else 0
+
+
+def _kind(cursor: Cursor, word: str) -> str:
+    """The type of a word and those after it that belong to its name."""
+    if word == "LONG":
+        if cursor.accept("VARBINARY"):
+            return "mediumblob"
+        # CHARACTER without VARYING begins a clause: LONG CHARACTER SET latin1.
+        _ = cursor.accept_any(*_VARCHAR) or cursor.accept("CHAR", "VARYING") or cursor.accept("CHARACTER", "VARYING")
+        return "mediumtext"
+    if cursor.accept("VARYING") or (word == "NCHAR" and cursor.accept_any(*_VARCHAR)):
+        return "varchar"
+    cursor.accept("PRECISION")
+    return _TYPES.get(word, word.lower())
 
 
 def _column(column: Column, numbers: list[int]) -> Column:

@@ -279,6 +279,23 @@ def test_the_character_set_of_a_column(clauses, charset, length):
     assert (column.type, column.charset, column.length) == ("char", charset, length)
 
 
+@pytest.mark.parametrize(
+    ("text", "kind", "charset"),
+    [
+        ("LONG CHARACTER SET latin1", "mediumtext", "latin1"),
+        ("LONG CHAR SET latin1", "mediumtext", "latin1"),
+        ("LONG CHAR VARYING CHARACTER SET latin1", "mediumtext", "latin1"),
+        ("LONG VARCHARACTER CHAR SET latin1", "mediumtext", "latin1"),
+        ("LONG CHARACTER VARYING BYTE", "mediumblob", None),
+        ("LONG BYTE", "mediumblob", None),
+    ],
+)
+def test_the_character_set_of_a_long(text, kind, charset):
+    """CHARACTER after LONG is part of the type only before VARYING."""
+    column = parse(f"c {text} NOT NULL").column
+    assert (column.type, column.charset, column.nullable) == (kind, charset, False)
+
+
 def test_text_in_the_character_set_of_its_table():
     """A column without a character set of its own; its length is that of the definition."""
     definition = parse("c TEXT(100)")
