@@ -8,6 +8,8 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from dmdelta.ddl.parse.actions import Drop
+from dmdelta.ddl.parse.alter_parser import alter_actions
 from dmdelta.ddl.parse.splitting import split_alter
 from dmdelta.ddl.tokens import Cursor, tokenize
 from dmdelta.ddl.tracking.effects import Altered
@@ -184,5 +186,5 @@ def _added(action: str) -> str:
 
 
 def _drops(action: str, kept: Collection[str]) -> bool:
-    words = action.replace("`", "").lower().split()
-    return words[:1] == ["drop"] and words[-1:] != [] and words[-1] in kept
+    """Whether an action drops a column to keep. An index or a constraint of that name is none."""
+    return any(isinstance(one, Drop) and one.name.lower() in kept for one in alter_actions(tokenize(action), ""))

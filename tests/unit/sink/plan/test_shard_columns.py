@@ -1,5 +1,7 @@
 """What a shard's statement still has to change in the target's merged table."""
 
+from dataclasses import replace
+
 import pytest
 
 from dmdelta.ddl.tracking.statement_effects import statement_effects
@@ -100,6 +102,31 @@ def test_a_column_that_others_have_is_kept():
     change = altered("ALTER TABLE t DROP w, ADD a INT")
     planned = plan_shard_ddl(change, MERGED, ["ALTER TABLE m DROP COLUMN `w`, ADD a INT"], {"w"})
     assert planned.texts == ("ALTER TABLE m ADD a INT",)
+    assert planned.done == {Operation(Verb.ADD, "a", type="INT")}
+
+
+@pytest.mark.parametrize(
+    ("action", "left"),
+    [
+        ("DROP w RESTRICT", []),
+        ("DROP COLUMN IF EXISTS W", []),
+        ("DROP\n/* why */ w CASCADE", []),
+        ("WAIT 5 DROP w", []),
+        ("DROP `my note`", []),
+        ("DROP w, DROP INDEX w", ["DROP INDEX w"]),
+        ("DROP w, DROP KEY IF EXISTS `w`", ["DROP KEY IF EXISTS `w`"]),
+        ("DROP FOREIGN KEY w, DROP w", ["DROP FOREIGN KEY w"]),
+        ("DROP w, DROP CONSTRAINT w", ["DROP CONSTRAINT w"]),
+        ("DROP w, DROP INDEX `my note`", ["DROP INDEX `my note`"]),
+    ],
+)
+def test_what_drops_a_column_that_others_have(action, left):
+    """The column under any spelling, not an index or a constraint of its name."""
+    shard = replace(SHARD, columns=(*SHARD.columns, Column("my note", "int")))
+    merged = Columns({**MERGED.types, "my note": "INT"})
+    change = altered(f"ALTER TABLE t {action}, ADD a INT", shard)
+    planned = plan_shard_ddl(change, merged, [f"ALTER TABLE m {action}, ADD a INT"], {"w", "my note"})
+    assert planned.texts == tuple(f"ALTER TABLE m {one}" for one in (*left, "ADD a INT"))
     assert planned.done == {Operation(Verb.ADD, "a", type="INT")}
 
 
