@@ -187,11 +187,12 @@ class TableScheduler:
     def resume_released(self) -> None:
         """Resume shards whose statements need not wait any longer."""
         shards, source_id = self.context.shards, self.context.source_id
-        held = self.states.in_phase(Phase.WAITING, Phase.STOPPED)
-        released = {name: at for name, at in shards.released(source_id).items() if name in held}
+        with self._changed:  # otherwise a snapshot could pause one of them before it is moved
+            held = self.states.in_phase(Phase.WAITING, Phase.STOPPED)
+            released = {name: at for name, at in shards.released(source_id).items() if name in held}
+            self.resume_tables(released)
         for name, position in released.items():
             log.info("shard resumed", shard=".".join(name), source=source_id, at=str(position))
-        self.resume_tables(released)
 
     def stop_tables(
         self, names: Collection[TableName], error: TableError, reload: Callable[[], object] | None = None

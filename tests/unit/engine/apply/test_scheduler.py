@@ -1,6 +1,7 @@
 """The scheduler of a source's tables: turns, renames, pauses, and what it reports. Real threads, no Spark."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -358,6 +359,30 @@ def test_a_waiting_shard_resumes_at_its_statement(source):
     assert source.tables.of("part_1") == [(100, 200), (130, 300)]
     assert source.tables.states.of(name_of("part_1")).resync_until == at(300)
     assert source.tables.of("a") == [(100, 200), (200, 300)]
+
+
+def test_a_shard_that_a_snapshot_pauses_while_it_is_released_is_not_resumed(source):
+    """The snapshot reads it from then on: its rows replace the shard's, and its end resumes the shard."""
+    shard, changed = name_of("part_1"), source.scheduler._changed
+    pausing = threading.Thread(target=source.scheduler.pause_tables, args=([shard],), daemon=True)
+
+    def released(_source_id):
+        """A snapshot begins while the released shards are looked up."""
+        with ThreadPoolExecutor(1) as pool:  # another thread: the lock is reentrant
+            may_pause = pool.submit(changed.acquire, blocking=False).result(SECONDS)
+            if may_pause:
+                pool.submit(changed.release).result(SECONDS)
+        pausing.start()
+        if may_pause:
+            pausing.join(SECONDS)
+        return {shard: at(150)}
+
+    source.scheduler.stop_tables([shard], SchemaError("other columns", hint="ALTER them"))
+    source.tables.context.shards.released = released
+    source.scheduler.resume_released()
+    pausing.join(SECONDS)
+    assert not pausing.is_alive()
+    assert (source.phase("part_1"), source.scheduler.is_idle) == (Phase.SNAPSHOT, True)
 
 
 def test_a_shard_that_waits_during_the_full_load_resumes_with_a_range_of_each_epoch(source):
