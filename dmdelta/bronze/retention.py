@@ -4,7 +4,7 @@ Bronze is partitioned by the day on which a batch landed, so a day's files are r
 statements and watermarks are kept indefinitely: they are small, and needed to read later rows.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 
@@ -40,6 +40,21 @@ def plan_expiry(today: date, days: int, needed: Iterable[date]) -> date:
     return min([today - timedelta(days=days), *needed])
 
 
+def plan_marks(recorded: Mapping[str, str], before: date, ends: Mapping[str, Position]) -> dict[str, str]:
+    """The properties that record the removal of what landed before a day. None moves backwards: a retention that became
+    longer does not bring back the rows that are gone.
+
+    Args:
+        recorded: bronze's properties.
+        ends: the position of each source's last event that landed before the day.
+    """
+    marks = {KEPT_SINCE: max(before.isoformat(), recorded.get(KEPT_SINCE, ""))}
+    for source_id, end in ends.items():
+        name = f"{EXPIRED_TO}{source_id}"
+        marks[name] = str(max(end, Position.parse(recorded.get(name, str(end)))))
+    return marks
+
+
 def first_day_needed(spark: SparkSession, bronze: str, source_id: str, position: Position) -> date | None:
     """The day on which the first row at or after a position landed; None if there is none yet.
 
@@ -69,20 +84,20 @@ def expire(spark: SparkSession, bronze: str, before: date) -> Expired | None:
         if spark.sql(f"SELECT 1 FROM {bronze} WHERE {gone} LIMIT 1").isEmpty():
             _set(spark, bronze, {_APPEND_ONLY: "true"})
             return None
-        ends = {f"{EXPIRED_TO}{source_id}": str(end) for source_id, end in _ends(spark, bronze, before)}
-        _set(spark, bronze, {_APPEND_ONLY: "false", KEPT_SINCE: before.isoformat(), **ends})
+        marks = plan_marks(properties_of(spark, bronze), before, _ends(spark, bronze, before))
+        _set(spark, bronze, {_APPEND_ONLY: "false", **marks})
         (row,) = spark.sql(f"DELETE FROM {bronze} WHERE {gone}").collect()
         _set(spark, bronze, {_APPEND_ONLY: "true"})
     return Expired(before, row["num_affected_rows"])
 
 
-def _ends(spark: SparkSession, bronze: str, before: date) -> list[tuple[str, Position]]:
+def _ends(spark: SparkSession, bronze: str, before: date) -> dict[str, Position]:
     """The position of each source's last event that landed before a day."""
     rows = spark.sql(
         f"""SELECT source_id, max(struct(epoch, seq, {AT} AS at)) AS last FROM {bronze}
         WHERE landed_on < DATE'{before}' AND epoch > 0 GROUP BY source_id"""
     ).collect()
-    return [(row["source_id"], position_of(row["last"]["at"])) for row in rows]
+    return {row["source_id"]: position_of(row["last"]["at"]) for row in rows}
 
 
 def _unfinished(spark: SparkSession, bronze: str, before: date) -> str:

@@ -7,6 +7,7 @@ from time import sleep
 import pytest
 
 from dmdelta.bronze.retention import (
+    EXPIRED_TO,
     KEPT_SINCE,
     Expired,
     assert_kept,
@@ -84,6 +85,17 @@ def test_row_changes_expire_by_whole_days(spark, changelog):
     assert expire(spark, bronze, THIRD) == Expired(THIRD, 2)
     assert left(spark, bronze) == sorted([*stays[:1], *stays[2:], later[1], *newest])
     assert changelog.second < expired_to(spark, source) < changelog.third
+
+
+def test_a_longer_retention_keeps_the_marks(spark, changelog):
+    """Rows up to the earlier marks may be gone, also if older ones are still there and expire."""
+    bronze, source = changelog.lakehouse.bronze, source_of(changelog)
+    marks = f"'{KEPT_SINCE}' = '{THIRD}', '{EXPIRED_TO}{SOURCE}' = '{changelog.second}'"
+    spark.sql(f"ALTER TABLE {bronze} SET TBLPROPERTIES ({marks})")
+    assert expire(spark, bronze, SECOND) == Expired(SECOND, 2)
+    assert (properties(spark, bronze)[KEPT_SINCE], expired_to(spark, source)) == (str(THIRD), changelog.second)
+    with pytest.raises(QualityError, match=f"up to {changelog.second} have expired"):
+        assert_kept(spark, source, changelog.second)
 
 
 def test_reading_expired_rows_is_an_error(spark, changelog):
