@@ -3,9 +3,10 @@
 Compaction and typed columns are those of the applier, so a live read and silver have the same values.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from typing import Any
 from uuid import uuid4
 
 from pyspark.sql import DataFrame
@@ -20,7 +21,7 @@ from dmdelta.model.spark_sql import quote
 from dmdelta.silver.rows.batch import Batch
 from dmdelta.silver.rows.commits import NET_OP
 from dmdelta.silver.rows.compaction import compacted, inserted_rows, key_names, keyed_changes, silver_rows
-from dmdelta.silver.rows.key_changes import find_moves, moved_rows, plan_slices
+from dmdelta.silver.rows.key_changes import find_moves, key_moves, net_moves, plan_slices
 from dmdelta.silver.rows.keyless import keyless_changes, net_keyless
 from dmdelta.silver.rows.partial import assigned_values, folded, folded_rows
 from dmdelta.silver.rows.strategy import Mode
@@ -110,7 +111,7 @@ def _in_slices(state: DataFrame, batch: Batch) -> Changed:
     def after(rows: DataFrame, part: Batch) -> DataFrame:
         if part.part is None or not part.part.moves:
             return _folded(rows, part)
-        moved = moved_rows(part.changes, schema, _view(rows), f"dmdelta_live_{uuid4().hex}")
+        moved = _net(net_moves, key_moves(part.changes, schema), schema, rows)
         return _merged(rows, moved, schema, {name: f"{_SOURCE}.{quote(name)}" for name in silver_columns(schema)})
 
     return Changed(reduce(after, (replace(batch, part=part) for part in slices), state), copies)
@@ -142,8 +143,7 @@ def _merged(state: DataFrame, source: DataFrame, schema: TableSchema, updated: M
 def _keyless(state: DataFrame, batch: Batch) -> DataFrame:
     """The rows of a table without a key: as many of the equal rows are removed as at the source, the oldest first."""
     schema = batch.schema
-    changes = _view(keyless_changes(batch.changes, schema))
-    net = batch.spark.sql(net_keyless(changes, schema, _view(state)))
+    net = _net(net_keyless, keyless_changes(batch.changes, schema), schema, state)
     added, removed = net.where(f"{NET_OP} = 'insert'"), net.where(f"{NET_OP} = 'delete'").select(VERSION)
     if batch.mode is Mode.SAFE:
         added = added.join(state.select(VERSION), VERSION, "left_anti").select(*map(quote, net.columns))
@@ -151,12 +151,22 @@ def _keyless(state: DataFrame, batch: Batch) -> DataFrame:
     return _with(kept, added.drop(NET_OP))
 
 
+def _net(
+    query: Callable[[str, TableSchema, str], str], changes: DataFrame, schema: TableSchema, state: DataFrame
+) -> DataFrame:
+    """The net changes that a query of the applier yields for frames in place of tables.
+
+    As arguments of the query, the frames become part of its plan: no view outlives this call, and nothing that happens
+    later changes the result.
+    """
+    # No column has such a name.
+    frames: dict[str, Any] = {f"dmdelta_live_{uuid4().hex}": frame for frame in (changes, state)}
+    of_changes, of_state = frames
+    text = query(of_changes, schema, of_state).replace("{", "{{").replace("}", "}}")
+    for name in frames:
+        text = text.replace(name, f"{{{name}}}")
+    return changes.sparkSession.sql(text, **frames)
+
+
 def _quoted(names: Sequence[str]) -> list[str]:
     return [quote(name) for name in names]
-
-
-def _view(rows: DataFrame) -> str:
-    """A temporary view of its own name: Spark Connect resolves a query's views when it executes the query."""
-    name = f"dmdelta_live_{uuid4().hex}"
-    rows.createOrReplaceTempView(name)
-    return name

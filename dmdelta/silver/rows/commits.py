@@ -34,7 +34,7 @@ from dmdelta.silver.rows.compaction import (
     net_deletes,
     silver_rows,
 )
-from dmdelta.silver.rows.key_changes import find_moves, moved_rows, plan_slices
+from dmdelta.silver.rows.key_changes import find_moves, key_moves, net_moves, plan_slices
 from dmdelta.silver.rows.key_predicate import plan_key_predicate
 from dmdelta.silver.rows.keyless import keyless_changes, merge_keyless
 from dmdelta.silver.rows.partial import assignments, folded, folded_rows
@@ -43,6 +43,7 @@ from dmdelta.silver.rows.strategy import MAX_REPLACED_KEYS, BatchFacts, Mode, St
 NET_OP = "_dm_op"
 """The column of a row's net op. The prefix avoids conflicts with the source's column names."""
 SOURCE_VIEW = "dmdelta_changes"
+_MOVES_VIEW = "dmdelta_moves"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +141,8 @@ def run_step(
         statement = merge_keyless(keyless_changes(batch.changes, schema), schema, target)
         return merge(spark, statement, target, tag, after=after)
     if step is Step.MERGE_MOVES:
-        moved_rows(batch.changes, schema, target).createOrReplaceTempView(SOURCE_VIEW)
+        key_moves(batch.changes, schema).createOrReplaceTempView(_MOVES_VIEW)
+        spark.sql(net_moves(_MOVES_VIEW, schema, target)).createOrReplaceTempView(SOURCE_VIEW)
         return merge(spark, _merge(batch, _assigned(schema)), target, tag, after=after)
     if step is Step.DELETE and literal is not None:
         return delete(spark, target, literal.predicate, tag)

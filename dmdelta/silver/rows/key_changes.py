@@ -109,25 +109,29 @@ def find_moves(changes: DataFrame, schema: TableSchema) -> list[Move]:
     return moves
 
 
-def moved_rows(changes: DataFrame, schema: TableSchema, table: str, view: str = "dmdelta_moves") -> DataFrame:
-    """The net changes of a slice of key changes, with `_dm_op`: deletes of old keys, complete rows with the new keys.
-
-    If silver has no row with the old key, or a newer one, the key change was applied before.
-
-    Args:
-        table: silver, or a view of its rows.
-        view: the name of the temporary view that it creates.
-    """
-    keys = keys_of(schema)
+def key_moves(changes: DataFrame, schema: TableSchema) -> DataFrame:
+    """The key changes of a slice: old key, version, time, and the image with the new key."""
     version = "named_struct('epoch', epoch, 'seq', seq, 'row', row)"
-    changes.selectExpr(
-        *(f"{extracted('before', key)} AS _dm_o{index}" for index, key in enumerate(keys)),
+    return changes.selectExpr(
+        *(f"{extracted('before', key)} AS {old}" for key, old in zip(keys_of(schema), _old_keys(schema), strict=True)),
         f"{version} AS {VERSION}_of",
         "committed_at AS _dm_committed",
         "after AS _dm_new_image",
         "image AS _dm_image",
-    ).createOrReplaceTempView(view)
-    old = {key.name: f"_dm_o{index}" for index, key in enumerate(keys)}
+    )
+
+
+def net_moves(moves: str, schema: TableSchema, table: str) -> str:
+    """The query for the net changes of a slice, with `_dm_op`: deletes of old keys, complete rows with the new keys.
+
+    If the table has no row with the old key, or a newer one, the key change was applied before.
+
+    Args:
+        moves: the view of `key_moves`.
+        table: silver, or a view of its rows.
+    """
+    keys = keys_of(schema)
+    old = dict(zip((key.name for key in keys), _old_keys(schema), strict=True))
     deleted = [
         f"{old.get(column.name, f'CAST(NULL AS {silver_type(column)})')} AS {quote(column.name)}"
         for column in schema.columns
@@ -136,16 +140,18 @@ def moved_rows(changes: DataFrame, schema: TableSchema, table: str, view: str = 
     on = same_key(schema, of_alias("_dm_target"), list(old.values()))
     own = f"{VERSION}_of AS {VERSION}, _dm_committed AS {COMMITTED_AT}"
     partition = ", ".join(quote(key.name) for key in keys)
-    return changes.sparkSession.sql(
-        f"""SELECT {column_list(schema)}, _dm_op FROM (
+    return f"""SELECT {column_list(schema)}, _dm_op FROM (
             SELECT *, row_number() OVER (PARTITION BY {partition} ORDER BY {VERSION} DESC, _dm_part DESC) AS _dm_nth
             FROM (
-                SELECT {", ".join(deleted)}, {own}, 'delete' AS _dm_op, 0 AS _dm_part FROM {view}
+                SELECT {", ".join(deleted)}, {own}, 'delete' AS _dm_op, 0 AS _dm_part FROM {moves}
                 UNION ALL
-                SELECT {", ".join(inserted)}, {own}, 'insert' AS _dm_op, 1 AS _dm_part FROM {view}
+                SELECT {", ".join(inserted)}, {own}, 'insert' AS _dm_op, 1 AS _dm_part FROM {moves}
                 JOIN {table} AS _dm_target ON {on} AND _dm_target.{VERSION} < {VERSION}_of))
         WHERE _dm_nth = 1"""
-    )
+
+
+def _old_keys(schema: TableSchema) -> list[str]:
+    return [f"_dm_o{index}" for index, _ in enumerate(schema.primary_key)]
 
 
 def _inserted(column: Column) -> str:

@@ -274,3 +274,25 @@ def test_a_bag_and_partial_images_keep_their_versions(spark, lakehouse):
         silver = sorted(spark.table(lakehouse.silver(*name)).collect(), key=repr)
         assert [row.asDict() for row in read[name]] == [row.asDict() for row in silver]
         assert VERSION in silver[0].asDict()
+
+
+def test_live_reads_leave_no_view(spark, lakehouse):
+    """Each would hold its rows until the session ends. Frames of earlier reads keep their rows; names keep braces."""
+    log = InterpretedLog(spark, lakehouse)
+    begin = log.position
+    bag = replace(BAG, columns=(BAG.columns[0], Column("v{0}", "varchar", length=80)))
+    for schema in (bag, PARTIAL):
+        log.create(schema)
+    log.insert({"id": 1, "v{0}": "a"}, BAG.name)
+    log.insert({"id": 1, "v": "a", "w": 1}, PARTIAL.name)
+    for name in (BAG.name, PARTIAL.name):
+        log.apply(begin, name=name)
+    reads = []
+    for number in (1, 2, 3):
+        log.insert({"id": 1, "v{0}": f"b{number}"}, BAG.name)
+        log.delete({"id": 1, "v{0}": f"b{number - 1}" if number > 1 else "a"}, BAG.name)
+        log.update({"id": number}, {"id": number + 1, "w": number}, PARTIAL.name, image=["id", "w"])
+        live = log.live()
+        reads += [(live.state(name), log.at(log.position)[name].shown) for name in (BAG.name, PARTIAL.name)]
+    assert [shown(state) for state, _ in reads] == [rows for _, rows in reads]
+    assert [row.viewName for row in log.reader.sql("SHOW VIEWS").collect() if row.isTemporary] == []
