@@ -2,6 +2,7 @@
 
 import re
 import sys
+import sysconfig
 from importlib.metadata import distributions
 from pathlib import Path
 
@@ -89,7 +90,8 @@ def test_what_is_installed_here_is_what_is_pinned():
     """The tests prove nothing about other versions."""
     versions = pinned(LOCK, f"{sys.version_info.major}.{sys.version_info.minor}")
     del versions["setuptools"]  # for builds; environments created before it was pinned have another version
-    installed = {canonicalize_name(one.metadata["Name"]): Version(one.version) for one in distributions()}
+    here = [sysconfig.get_path("purelib")]  # not the folders that another test may have added to sys.path
+    installed = {canonicalize_name(one.metadata["Name"]): Version(one.version) for one in distributions(path=here)}
     assert installed.keys() >= versions.keys()
     assert {name: installed[name] for name in versions} == versions
 

@@ -54,7 +54,7 @@ COLUMNS = [
     ("MODIFY e INT FIRST, MODIFY x INT FIRST", "x e id v"),
     ("MODIFY e INT AFTER id, MODIFY x INT AFTER e", "id e x v"),
     ("ADD c INT FIRST, MODIFY v INT FIRST", "v +c id x e"),
-    ("ADD c INT AFTER x, MODIFY x INT FIRST, ADD d INT", "x id v +c e +d"),
+    ("MODIFY x INT FIRST, ADD c INT AFTER x, ADD d INT", "x +c id v e +d"),
     ("WAIT 5 ADD c INT PARTITION BY KEY (id) PARTITIONS 3", "id v x e +c"),
     ("ADD `add` INT, ADD `primary` INT", "id v x e +add +primary"),
     ("ADD c INT, ADD INDEX (c), ADD CONSTRAINT FOREIGN KEY (c) REFERENCES u (k) ON DELETE SET DEFAULT", "id v x e +c"),
