@@ -189,9 +189,8 @@ def as_ours(error: BaseException, what: str) -> DmdeltaError:
     if isinstance(error, DmdeltaError):
         return error
     if isinstance(error, OSError) and error.errno is not None:
-        place = f": {error.filename}" if error.filename is not None else ""
         hint = os_hint(error.errno) or "fix the cause, then run again: no data is lost"
-        failure = StageFailed(f"{what} failed: {error.strerror}{place}", hint=hint)
+        failure = StageFailed(f"{what} failed: {loggable(error)}", hint=hint)
     else:
         # Type and location only: the message may quote a row.
         frames = traceback.extract_tb(error.__traceback__)
@@ -202,6 +201,18 @@ def as_ours(error: BaseException, what: str) -> DmdeltaError:
         )
     failure.__cause__ = error
     return failure
+
+
+def loggable(error: BaseException) -> str:
+    """The text of an error that a log may have: of a foreign one, only the operating system's reason and file.
+
+    Any other text may quote a row.
+    """
+    if isinstance(error, DmdeltaError):
+        return str(error)
+    if isinstance(error, OSError) and error.errno is not None:
+        return f"{error.strerror}: {error.filename}" if error.filename is not None else str(error.strerror)
+    return ""
 
 
 def os_hint(number: int) -> str | None:

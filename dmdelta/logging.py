@@ -1,7 +1,8 @@
 """Structured logs in the format of `pyspark.logger`, so that Spark's logs and dmdelta's can be read as one table.
 
 A message is constant text; facts are fields: `log.info("batch landed", batch=7, rows=1200)`. Only the CLI calls
-`configure`. Secrets and row values are never fields.
+`configure`. Secrets and row values are never fields, and of an exception that is not dmdelta's only its class and its
+traceback are logged: its message may quote a row.
 """
 
 import json
@@ -11,6 +12,8 @@ import traceback
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Any, TextIO
+
+from dmdelta.errors import loggable
 
 
 class FieldLogger:
@@ -25,8 +28,8 @@ class FieldLogger:
     def info(self, message: str, **fields: Any) -> None:
         self._log(logging.INFO, message, fields)
 
-    def warning(self, message: str, **fields: Any) -> None:
-        self._log(logging.WARNING, message, fields)
+    def warning(self, message: str, *, exc: BaseException | None = None, **fields: Any) -> None:
+        self._log(logging.WARNING, message, fields, exc)
 
     def error(self, message: str, *, exc: BaseException | None = None, **fields: Any) -> None:
         self._log(logging.ERROR, message, fields, exc)
@@ -54,8 +57,8 @@ def fields_of(record: logging.LogRecord) -> dict[str, Any]:
         kind, error, trace = record.exc_info
         line["exception"] = {
             "class": kind.__name__ if kind else "",
-            "msg": str(error),
-            "stacktrace": traceback.format_tb(trace),
+            "msg": loggable(error),
+            "stacktrace": traceback.format_tb(trace),  # without the messages of the exception and its causes
         }
     return line
 
@@ -89,7 +92,7 @@ def readable(line: Mapping[str, Any]) -> str:
     failure = line.get("exception")
     if failure is not None:
         frames = [part.rstrip() for part in failure["stacktrace"]]
-        lines += [*frames, f"  {failure['class']}: {failure['msg']}"]
+        lines += [*frames, f"  {failure['class']}" + (f": {failure['msg']}" if failure["msg"] else "")]
     return "\n".join(lines)
 
 

@@ -11,6 +11,7 @@ from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, cast
 
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from dmdelta.errors import LakehouseError
@@ -123,6 +124,7 @@ def open_session(app: str, settings: SessionSettings | None = None) -> SparkSess
         LakehouseError: Spark or Delta is not installed or does not start.
     """
     settings = settings or SessionSettings()
+    _log_no_values()
     try:
         spark = closed_at_exit(SparkSession.builder.getOrCreate()) if is_provided() else _open_local(app, settings)
     except LakehouseError:
@@ -131,6 +133,12 @@ def open_session(app: str, settings: SessionSettings | None = None) -> SparkSess
         raise LakehouseError("Spark does not start", hint=f"see the log above: {type(error).__name__}") from error
     set_confs(spark, {**_own_confs(), **_shuffle(settings), **settings.sql_confs})
     return spark
+
+
+def _log_no_values() -> None:
+    """Stop PySpark from logging errors that name a part of a query: their text may quote a row, and they are raised."""
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
 
 
 def begin_session(app: str, settings: SessionSettings) -> None:

@@ -176,13 +176,15 @@ class StructureTracking:
 
     def _warn(self, plan: StructurePlan) -> None:
         for change in plan.changes:
-            where = {"table": f"{change.schema}.{change.table}", "at": str(change.position)}
+            table, at = f"{change.schema}.{change.table}", str(change.position)
             if not self.source.rules.statements_wanted(change.schema, change.table):
                 continue
             if change.surprise:
-                log.warning("information_schema differs from the structure that the statements lead to", **where)
+                log.warning(
+                    "information_schema differs from the structure that the statements lead to", table=table, at=at
+                )
             elif change.lost:
-                log.warning("statement not parsed: the table's structure is unknown from here on", **where)
+                log.warning("statement not parsed: the table's structure is unknown from here on", table=table, at=at)
 
 
 def _end_of(landed: LandedRange | None) -> Position:

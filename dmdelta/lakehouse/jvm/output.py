@@ -1,7 +1,7 @@
 """The output of a local JVM: it reaches this process's stderr line by line, without two kinds of noise.
 
 Omitted are the launcher's warning about a module that Spark requires, and Spark's reports of jobs that dmdelta has
-cancelled (`cancelling`). Every other line passes unchanged.
+cancelled (`cancelling`). Every other line passes unchanged. `log4j2.properties` leaves out what may quote row values.
 """
 
 import atexit

@@ -1,4 +1,4 @@
-"""Output of a local JVM: no launcher warning, no stack traces of cancelled jobs, but every other error."""
+"""Output of a local JVM: no launcher warning, no stack traces of cancelled jobs, no row values, but every error."""
 
 import subprocess
 import sys
@@ -39,10 +39,41 @@ print("done")
 """
 
 
-def test_only_reports_of_cancelled_jobs_are_omitted(tmp_path):
-    """Also right after a cancellation an error of another job is shown, with its stack trace."""
+VALUES = """
+import sys, time
+from dmdelta.lakehouse.session import SessionSettings, open_session
+spark, folder, errors = open_session("values", SessionSettings(master="local[2]")), sys.argv[1], []
+value = "jane\\n\\tat a.b.C.d(C.java:1)\\nCaused by: a.B: jane\\n\\njane\\n"
+rows = spark.createDataFrame([(7, value)], "id LONG, v STRING").repartition(1)
+def refuse(batches):
+    for batch in batches:
+        raise ValueError(batch["v"][0].as_py())
+        yield batch
+for expression in ("CAST(v AS INT)", "variant_get(to_variant_object(struct(v)), '$.v', 'INT')", "string(raise_error(v))"):
+    for write in (False, True):
+        try:
+            frame = rows.selectExpr(f"{expression} AS v")
+            frame.write.format("delta").save(folder) if write else frame.collect()
+        except Exception as error:
+            errors.append(error)
+for frame in (
+    rows.mapInArrow(refuse, "v STRING"),
+    rows.selectExpr("reflect('java.net.URLDecoder', 'decode', 'a', concat('no-charset-', id))"),
+):
+    try:
+        frame.collect()
+    except Exception as error:
+        errors.append(error)
+assert len(errors) == 8 and sum("jane" in str(error) for error in errors) == 7, errors
+time.sleep(1)
+print("done")
+"""
+
+
+def run(program, folder):
+    """The errors that a program in a process of its own has shown."""
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(tmp_path / "table")],
+        [sys.executable, "-c", program, str(folder)],
         env=local_environment(),
         capture_output=True,
         text=True,
@@ -50,7 +81,22 @@ def test_only_reports_of_cancelled_jobs_are_omitted(tmp_path):
         timeout=300,
     )
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr[-4000:]
+    return done.stderr
+
+
+def test_only_reports_of_cancelled_jobs_are_omitted(tmp_path):
+    """Also right after a cancellation an error of another job is shown, with its condition and its stack trace."""
+    shown = run(PROGRAM, tmp_path / "table")
     for noise in ("incubator", "SPARK_JOB_CANCELLED", "TaskKilled", "Aborting", "aborted."):
-        assert noise not in done.stderr, done.stderr[-4000:]
-    assert "broken on purpose 0" in done.stderr
-    assert "\tat org.apache.spark." in done.stderr
+        assert noise not in shown, shown[-4000:]
+    assert "SparkRuntimeException: [USER_RAISED_EXCEPTION]\n\tat org.apache.spark." in shown
+
+
+def test_values_are_left_out(tmp_path):
+    """Spark's errors quote rows. Their conditions, frames and the operating system's reasons are shown."""
+    shown = run(VALUES, tmp_path / "table")
+    assert "jane" not in shown, shown[-4000:]
+    for condition in ("CAST_INVALID_INPUT", "INVALID_VARIANT_CAST", "USER_RAISED_EXCEPTION", "TASK_WRITE_FAILED"):
+        assert f"[{condition}]\n\tat " in shown, shown[-4000:]
+    assert '[PYTHON_EXCEPTION]\n  File "<string>", line 9, in refuse\n' in shown, shown[-4000:]
+    assert "\nCaused by: java.io.UnsupportedEncodingException: no-charset-7\n\tat java.base/" in shown

@@ -93,7 +93,8 @@ def test_the_root_cause_decides(report, answer):
 def test_reports_have_the_pattern_of_the_configuration():
     """Their first line is recognized by it."""
     settings = (ROOT / "dmdelta" / "lakehouse" / "log4j2.properties").read_text(encoding="utf-8").splitlines()
-    assert "appender.stderr.layout.pattern = %d{yyyy-MM-dd HH:mm:ss} %p %c{1}: %m%n%ex" in settings
+    pattern = "%d{yyyy-MM-dd HH:mm:ss} %p %c{1}: ${message}%n${trace}"  # both: tests/unit/lakehouse/test_jvm_log.py
+    assert f"appender.stderr.layout.pattern = {pattern}" in settings
 
 
 def test_an_omitted_report_is_named_in_the_log():
