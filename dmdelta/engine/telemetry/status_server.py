@@ -3,7 +3,7 @@
 import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from socketserver import ThreadingMixIn
@@ -19,6 +19,8 @@ from dmdelta.errors import ConfigError
 from dmdelta.logging import get_logger
 
 log = get_logger(__name__)
+IDLE_SECONDS = 30.0
+"""A connection on which no request arrives for this long is closed: each has a thread."""
 READY_FACTOR = 3.0
 """A task is ready while its lag is below this multiple of the target freshness."""
 MIN_READY_SECONDS = 3.0
@@ -132,7 +134,13 @@ class _Server(ThreadingMixIn, WSGIServer):
 
 
 class _Quiet(WSGIRequestHandler):
-    """Logs no requests."""
+    """Logs no requests. Closes a connection on which none arrives."""
+
+    timeout = IDLE_SECONDS
+
+    def handle(self) -> None:
+        with suppress(TimeoutError):  # the server would print a traceback
+            super().handle()
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name of the base class
         """Nothing."""

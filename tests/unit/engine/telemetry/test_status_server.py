@@ -1,6 +1,7 @@
 """The HTTP server of a running task: its addresses and headers, and when a task is ready."""
 
 import json
+import socket
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection
 from types import SimpleNamespace
@@ -9,6 +10,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from dmdelta.config.metrics import MetricsConfig
+from dmdelta.engine.telemetry import status_server
 from dmdelta.engine.telemetry.observations import Observations
 from dmdelta.engine.telemetry.stats import SourceStats
 from dmdelta.engine.telemetry.status_server import StatusSite, plan_readiness, serving_site
@@ -52,6 +54,19 @@ def test_every_address_answers():
         assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
         assert request("/favicon.ico")[0] == 404
         assert request("/../etc/passwd")[0] == 404
+
+
+def test_a_connection_without_a_request_is_closed(monkeypatch, capsys):
+    """Each has a thread. A part of a request is not one."""
+    assert status_server._Quiet.timeout == status_server.IDLE_SECONDS
+    monkeypatch.setattr(status_server._Quiet, "timeout", 0.1)
+    port = free_port()
+    with serving_site(MetricsConfig(port=port), StatusSite(task, dict, 10.0, CollectorRegistry())):
+        for text in (b"", b"GET /healthz HTTP/1.1\r\n"):
+            with closing(socket.create_connection(("127.0.0.1", port), timeout=20)) as connection:
+                connection.sendall(text)
+                assert connection.recv(1) == b""
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
