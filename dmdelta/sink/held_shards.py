@@ -16,8 +16,8 @@ from dmdelta.sink.careful import Caution
 from dmdelta.sink.execute.dispatcher import Scope
 from dmdelta.sink.execute.merger import Style
 from dmdelta.sink.plan.checkpoint import PushedPoint
-from dmdelta.sink.plan.ddl import TargetStatement
 from dmdelta.sink.plan.reload import Reload
+from dmdelta.sink.plan.target_statement import TargetStatement
 from dmdelta.sink.read.change_reader import TableChanges
 from dmdelta.sink.read.slices import Slice, Statement, cut, epochs, placed, places, plan_slices
 from dmdelta.sink.reload_feed import ReloadFeed

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from dmdelta.ddl.tracking.effects import Altered, Created, Dropped, Effect
+from dmdelta.ddl.tracking.effects import Altered, Created, Dropped, Effect, Renamed
 from dmdelta.errors import SchemaError
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.logging import get_logger
@@ -149,6 +149,7 @@ class SinkShards:
             altered = self._altered(found.effects, target, tables)
             if altered is None or not changes_columns(altered):
                 return self._passes(target, shard, found)
+            self._assert_no_successor(name, found)
             if not self.decides:
                 return Outcome.WAITS
             existing = self._existing(target, tables)
@@ -162,7 +163,7 @@ class SinkShards:
             planned = plan_shard_ddl(altered, existing, texts, kept)
             self._execute(planned, found, target, tables)
             self.coordination.set_columns(target, columns_after(existing, planned.done))
-            self.coordination.set_schema(target, shard, target_types(found.after or altered.after))
+            self._continue(target, shard, found, altered.after)
         return Outcome.DONE
 
     def _execute(self, planned: ShardDdl, found: ShardEffects, target: TableName, tables: Tables) -> None:
@@ -204,12 +205,28 @@ class SinkShards:
         known = [schema for schema in self.coordination.structures(target).values() if schema is not None]
         return merged_columns_of(tables.columns(target), known, self.coordination.columns(target))
 
+    def _assert_no_successor(self, name: TableName, found: ShardEffects) -> None:
+        """Check that a statement which changes columns does not rename the shard to another one: while the former
+        waits, the latter's rows would already have the columns.
+        """
+        names = [effect.to for effect in found.effects if isinstance(effect, Renamed) and effect.table == name]
+        if any(map(self.coordinates, names)):
+            raise SchemaError(
+                f"a statement changes columns of the shard {'.'.join(name)} and renames it to {'.'.join(names[-1])}",
+                hint="use dmdelta binlog replace with its other actions: the merged table needs no RENAME",
+            )
+
     def _passes(self, target: TableName, shard: Shard, found: ShardEffects) -> Outcome:
-        if any(isinstance(effect, Dropped) for effect in found.effects) and found.after is None:
-            self.coordination.remove_shard(target, shard)
-        elif found.after is not None:
-            self.coordination.set_schema(target, shard, target_types(found.after))
+        self._continue(target, shard, found, None)
         return Outcome.OWN
+
+    def _continue(self, target: TableName, shard: Shard, found: ShardEffects, altered: TableSchema | None) -> None:
+        """Record the structure of a shard after a statement; no other shard waits for one that is gone."""
+        after, gone = found.after or altered, found.after is None and any(_leaves(one, shard) for one in found.effects)
+        if gone:
+            self.coordination.remove_shard(target, shard)
+        elif after is not None:
+            self.coordination.set_schema(target, shard, target_types(after))
 
     def _is_waiting(self, name: TableName) -> bool:
         target, shard = self._shard(name)
@@ -217,3 +234,8 @@ class SinkShards:
 
     def _shard(self, name: TableName) -> tuple[TableName, Shard]:
         return self.rules.route(*name).name, Shard(self.source_id, *name)
+
+
+def _leaves(effect: Effect, shard: Shard) -> bool:
+    """Whether the shard no longer exists under its name."""
+    return isinstance(effect, Dropped) or (isinstance(effect, Renamed) and effect.table == shard.name)

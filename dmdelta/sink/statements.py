@@ -12,8 +12,9 @@ from dmdelta.model.position import Position
 from dmdelta.sink.execute.flusher import Flusher
 from dmdelta.sink.execute.progress import Progress
 from dmdelta.sink.plan.checkpoint import AboutTo, PushedPoint
-from dmdelta.sink.plan.ddl import StatementContext, TargetStatement, plan_statement
+from dmdelta.sink.plan.ddl import plan_statement
 from dmdelta.sink.plan.repetition import plan_parts
+from dmdelta.sink.plan.target_statement import StatementContext, TargetStatement
 from dmdelta.sink.read.range_survey import BronzeLog
 from dmdelta.sink.read.slices import Statement
 from dmdelta.sink.target.tables import Tables

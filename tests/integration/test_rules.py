@@ -7,7 +7,7 @@ import yaml
 
 from dmdelta.config import load_spec
 from dmdelta.rules import SourceRules
-from tests.support.online_ddl import GH_OST, PT_OSC, ROUNDING, TABLE, UNIQUE
+from tests.support.online_ddl import GH_OST, GH_OST_TWO_STEP, PT_OSC, ROUNDING, TABLE, UNIQUE
 from tests.support.pipeline import Pipeline
 from tests.support.recording import record
 
@@ -114,7 +114,7 @@ def test_expression_filters(follow):
 @pytest.mark.parametrize(
     "each", [pytest.param(False, id="in one batch"), pytest.param(True, id="step by step", marks=pytest.mark.long)]
 )
-@pytest.mark.parametrize("sequence", [GH_OST, PT_OSC], ids=["gh-ost", "pt-osc"])
+@pytest.mark.parametrize("sequence", [GH_OST, GH_OST_TWO_STEP, PT_OSC], ids=["gh-ost", "gh-ost-two-step", "pt-osc"])
 def test_online_ddl(follow, mysql80, sequence, each):
     """The tool's steps under writes: silver lacks its tables, and the real table changes at the cut-over."""
     followed, database = follow(sequence.strip().splitlines(), {}, each=each)

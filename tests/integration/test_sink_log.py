@@ -8,7 +8,7 @@ from dmdelta.cli.main import execute
 from tests.support.check import assert_tables_equal_source
 from tests.support.loadable import TABLES, fill
 from tests.support.meddler import Meddler
-from tests.support.online_ddl import GH_OST, PT_OSC, TABLE
+from tests.support.online_ddl import GH_OST, GH_OST_TWO_STEP, PT_OSC, TABLE
 from tests.support.sinking import table_differences
 from tests.support.task import SinkTask
 
@@ -91,7 +91,7 @@ def test_renames_there_and_back(task, spark, capsys):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("sequence", [GH_OST, PT_OSC], ids=["gh-ost", "pt-osc"])
+@pytest.mark.parametrize("sequence", [GH_OST, GH_OST_TWO_STEP, PT_OSC], ids=["gh-ost", "gh-ost-two-step", "pt-osc"])
 def test_an_online_schema_change_alters_the_real_table(task, sequence):
     """The target gets the shadow's ALTER at the cut-over, and neither shadow nor trash table."""
     task.server.execute(*TABLE, database=task.database)

@@ -142,7 +142,7 @@ def both(server, database, columns):
 
 
 def test_statements_of_shards(mysql80, target, spark, tmp_path):
-    """Each shard's statement is executed unless the target has its effect; none empties or drops the others."""
+    """Each shard's statement is executed unless the target has its effect; none empties, drops or renames the others."""
     database, sinking = shards_to(target, mysql80, spark, tmp_path)
     made = "CREATE TABLE t_{} (id INT PRIMARY KEY, v VARCHAR(20), gone INT)"
     add = "ALTER TABLE t_{} ADD COLUMN c INT DEFAULT 5, ADD INDEX by_c (c)"
@@ -165,9 +165,12 @@ def test_statements_of_shards(mysql80, target, spark, tmp_path):
     bring(sinking)
     assert target.query("SELECT id, v, c FROM `both` ORDER BY id", database) == both(mysql80, database, "id, v, c")
     assert [name for (name,) in target.query("SHOW TABLES", database)] == ["both"]
-    mysql80.execute("TRUNCATE TABLE t_1", "DROP TABLE t_2", database=database)
+    mysql80.execute(
+        "TRUNCATE TABLE t_1", "ALTER TABLE t_1 ADD e INT, RENAME TO left_1", "DROP TABLE t_2", database=database
+    )
     bring(sinking)
-    assert target.query("SELECT count(*) FROM `both`", database) == ((7,),)
+    assert target.query("SELECT count(*), count(e) FROM `both`", database) == ((7, 0),)
+    assert [name for (name,) in target.query("SHOW TABLES", database)] == ["both"]
 
 
 def test_a_shard_that_still_has_a_dropped_column(mysql80, target, spark, tmp_path):

@@ -32,6 +32,20 @@ def test_a_replacement_is_executed_from_its_first_part(mariadb, tmp_path):
     assert mariadb.query("SELECT * FROM t", hand.database) == ((1, 10, None, None),)
 
 
+def test_a_renamed_table_whose_new_name_is_in_use(mariadb, tmp_path):
+    """The target has another table of that name: the sink stops, and continues once it is dropped."""
+    hand = Hand(mariadb, tmp_path)
+    hand.log.log(100, "t", "insert", 1, 10)
+    mariadb.execute("CREATE TABLE u (id INT)", database=hand.database)
+    renamed = "ALTER TABLE t ADD c INT, RENAME TO u"
+    hand.log.statements.append(Statement(at(400), hand.database, (hand.name("t"), hand.name("u")), renamed))
+    with pytest.raises(SinkError, match=r"cannot rename .*\.t: it has another table .*\.u"):
+        finish(hand.open(ReloadFeed()), end=500)
+    mariadb.execute("DROP TABLE u", database=hand.database)
+    assert finish(hand.open(ReloadFeed()), end=500)
+    assert mariadb.query("SELECT * FROM u", hand.database) == ((1, 10, None),)
+
+
 def test_a_statement_in_doubt_that_would_undo_itself_stops_the_sink(mysql80_too, tmp_path, monkeypatch):
     """A run ends between the statement and its checkpoint. Skipping the statement lets the sink continue."""
     hand = Hand(mysql80_too, tmp_path)

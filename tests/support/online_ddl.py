@@ -26,6 +26,17 @@ DROP TABLE IF EXISTS `{db}`.`_t_ghc`
 DROP TABLE IF EXISTS `{db}`.`_t_del`
 UPDATE t SET c = c + 1 WHERE id = 4
 """
+_LINES = GH_OST.splitlines(keepends=True)
+_SENTRY = next(number for number, line in enumerate(_LINES) if "ghost-cut-over-sentry" in line)
+GH_OST_TWO_STEP = "".join(
+    [
+        *_LINES[:_SENTRY],
+        "alter /* gh-ost */ table `{db}`.`t` rename `_t_del`\n",
+        "alter /* gh-ost */ table `{db}`.`_t_gho` rename `t`\n",
+        *_LINES[_SENTRY + 3 :],
+    ]
+)
+"""With --cut-over=two-step, no table is t for a moment."""
 PT_OSC = """
 CREATE TABLE `{db}`.`_t_new` (`id` int NOT NULL, `a` varchar(20) DEFAULT NULL, `b` int DEFAULT NULL, PRIMARY KEY (`id`)) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4
 ALTER TABLE `{db}`.`_t_new` CHANGE a title VARCHAR(40), MODIFY b BIGINT

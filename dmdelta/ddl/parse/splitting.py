@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dmdelta.ddl.parse.statements import statement_cursor
-from dmdelta.ddl.tokens import Token, split_at_commas
+from dmdelta.ddl.parse.statements import at_new_name, skip_wait, statement_cursor, statement_targets
+from dmdelta.ddl.tokens import Cursor, Token, split_at_commas, tokenize
+from dmdelta.model.schema import TableName
 
 _LISTS_FOLLOW = ("PARTITION", "ORDER")
 """After these words commas separate names, not actions."""
@@ -41,6 +42,39 @@ def split_alter(sql: str) -> SplitAlter | None:
     if not tokens or any(token.keyword in _LISTS_FOLLOW for token in tokens):
         return None
     return SplitAlter(sql[: tokens[0].begin].rstrip(), tuple(_text(sql, part) for part in split_at_commas(tokens)))
+
+
+@dataclass(frozen=True, slots=True)
+class AlterRename:
+    """A RENAME among the actions of an ALTER TABLE.
+
+    Attributes:
+        to: the table's new name.
+        rest: the statement without it; '' if it has no other action, None if it cannot be split.
+    """
+
+    to: TableName
+    rest: str | None
+
+
+def alter_rename(sql: str, default_schema: str) -> AlterRename | None:
+    """The RENAME of an ALTER TABLE that gives its table another name; None for any other statement. Never raises."""
+    first, *others = statement_targets(sql, default_schema) or (None,)
+    names = [(other.schema, other.table or "") for other in others if other.op == "rename_table"]
+    # Of several, the server executes the last one.
+    if first is None or first.op != "alter_table" or not names or names[-1] == (first.schema, first.table):
+        return None
+    split = split_alter(sql)
+    if split is None:
+        return AlterRename(names[-1], None)
+    kept = [action for action in split.actions if not _renames_table(action)]
+    return AlterRename(names[-1], split.of(kept) if kept else "")
+
+
+def _renames_table(action: str) -> bool:
+    cursor = Cursor(tokenize(action))
+    skip_wait(cursor)
+    return at_new_name(cursor)
 
 
 def _text(sql: str, tokens: Sequence[Token]) -> str:

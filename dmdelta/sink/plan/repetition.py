@@ -9,7 +9,7 @@ from dmdelta.ddl.parse.defaults import altered_table
 from dmdelta.errors import SinkError
 from dmdelta.model.position import Position
 from dmdelta.sink.plan.checkpoint import AboutTo
-from dmdelta.sink.plan.ddl import TargetStatement
+from dmdelta.sink.plan.target_statement import TargetStatement
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dmdelta.ddl.parse.splitting import split_alter
+from dmdelta.ddl.parse.splitting import AlterRename, alter_rename, split_alter
 
 
 @pytest.mark.parametrize(
@@ -36,3 +36,38 @@ def test_actions_are_split(sql, head, actions):
 def test_other_statements_are_not_split(sql):
     """Other statements, and lists of names, are not split."""
     assert split_alter(sql) is None
+
+
+@pytest.mark.parametrize(
+    ("sql", "to", "rest"),
+    [
+        ("ALTER TABLE t RENAME u", ("d", "u"), ""),
+        ("alter /* gh-ost */ table `d`.`t` rename `_t_del`", ("d", "_t_del"), ""),
+        ("ALTER TABLE t ADD a INT, RENAME TO x.u, DROP b", ("x", "u"), "ALTER TABLE t ADD a INT, DROP b"),
+        ("ALTER TABLE t WAIT 5 RENAME AS u, ADD a INT", ("d", "u"), "ALTER TABLE t ADD a INT"),
+        ("ALTER TABLE t RENAME = u, RENAME v, RENAME COLUMN a TO b", ("d", "v"), "ALTER TABLE t RENAME COLUMN a TO b"),
+        ("ALTER TABLE x.t RENAME t", ("d", "t"), ""),
+        ("ALTER TABLE t RENAME u ORDER BY a, b", ("d", "u"), None),
+    ],
+)
+def test_the_rename_of_a_table(sql, to, rest):
+    """Its new name, and the statement without it."""
+    assert alter_rename(sql, "d") == AlterRename(to, rest)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "ALTER TABLE t RENAME COLUMN a TO b",
+        "ALTER TABLE t RENAME INDEX a TO b, RENAME KEY c TO d",
+        "ALTER TABLE t RENAME TO t",
+        "ALTER TABLE t RENAME d.t",
+        "ALTER TABLE t EXCHANGE PARTITION p WITH TABLE u",
+        "RENAME TABLE t TO u",
+        "ALTER TABLE",
+        "",
+    ],
+)
+def test_no_table_is_renamed_by_an_alter(sql):
+    """Other names, the same name, or another statement."""
+    assert alter_rename(sql, "d") is None
