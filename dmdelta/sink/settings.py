@@ -1,9 +1,20 @@
 """The sink's settings, which the engine takes from the spec."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from dmdelta.changelog.row_marks import Quarantining
+from dmdelta.model.position import Position
+from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.sink.target.connection import TargetServer
+
+StructureAt = Callable[[TableName, Position], TableSchema | None]
+"""The structure of a source table at a position; None if it is unknown or the table is dropped."""
+
+
+def unknown_structure(_name: TableName, _at: Position) -> TableSchema | None:
+    """A `StructureAt` that knows no table."""
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +24,7 @@ class SinkSettings:
     Attributes:
         sources: number of the task's sources.
         quarantining: which rows silver quarantines, which are then not executed; None: all rows are.
+        structure_at: the structures by which filters decide on a statement, as silver's do.
     """
 
     server: TargetServer
@@ -27,6 +39,7 @@ class SinkSettings:
     flush_interval: float = 30.0
     sources: int = 1
     quarantining: Quarantining | None = None
+    structure_at: StructureAt = unknown_structure
 
     @property
     def compacts(self) -> bool:

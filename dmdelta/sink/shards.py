@@ -22,6 +22,7 @@ from dmdelta.sink.plan.shard_columns import (
     target_types,
 )
 from dmdelta.sink.read.slices import Statement
+from dmdelta.sink.settings import StructureAt
 from dmdelta.sink.target.tables import Tables
 
 log = get_logger(__name__)
@@ -45,11 +46,11 @@ class ShardLog:
     """Looks up structures in bronze.
 
     Attributes:
-        structure: of a table at a position; None if it is unknown or the table is dropped.
+        structure: of a table at a position.
         effects: of a statement on a table.
     """
 
-    structure: Callable[[TableName, Position], TableSchema | None]
+    structure: StructureAt
     effects: Callable[[TableName, Statement], ShardEffects]
 
 

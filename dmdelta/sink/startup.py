@@ -119,7 +119,8 @@ def _assembled(start: _Start, reader: SliceReader, feed: ReloadFeed, shards: Sin
     ordered = settings.server.foreign_key_checks
     execution = SliceExecution(dispatcher, settings.compacts, ordered=ordered, merges=settings.multiple_rows)
     reloader = Reloader(settings, start.metadata, reader, dispatcher, execution, progress, done=stored.reloaded)
-    statements = Statements(source, reader.log, tables, progress, _flusher(start, settings, dispatcher, progress))
+    flusher = _flusher(start, settings, dispatcher, progress)
+    statements = Statements(source, reader.log, tables, progress, flusher, settings.structure_at)
     points, about_to = {}, None
     if stored.checkpoint is not None:
         points, about_to = stored.checkpoint.ahead(), stored.checkpoint.about_to

@@ -17,6 +17,7 @@ from dmdelta.sink.plan.repetition import plan_parts
 from dmdelta.sink.plan.target_statement import StatementContext, TargetStatement
 from dmdelta.sink.read.range_survey import BronzeLog
 from dmdelta.sink.read.slices import Statement
+from dmdelta.sink.settings import StructureAt, unknown_structure
 from dmdelta.sink.target.tables import Tables
 
 log = get_logger(__name__)
@@ -26,6 +27,7 @@ log = get_logger(__name__)
 class Statements:
     """
     Attributes:
+        structure_at: looks up the structures by which filters decide.
         about_to: what an earlier run was about to execute at the checkpoint; None: nothing.
         written_at: when the newest checkpoint of a statement was written (monotonic clock).
     """
@@ -35,6 +37,7 @@ class Statements:
     tables: Tables
     progress: Progress
     flusher: Flusher
+    structure_at: StructureAt = unknown_structure
     about_to: AboutTo | None = None
     written_at: float = field(default_factory=time.monotonic)
 
@@ -50,6 +53,7 @@ class Statements:
             lambda table: self.log.statements_on(table, at),
             self.log.tables_of,
             self.tables.server.tidb,
+            lambda table: self.structure_at(table, at),
         )
         operator = self.source.rules.operators.get(at)
         texts = operator.followed(statement.text) if operator is not None else (statement.text,)

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from dmdelta.errors import SinkError
-from dmdelta.rules import NO_RULES
+from dmdelta.rules import NO_RULES, Action, EventFilter
+from dmdelta.rules.filters import Rule
 from dmdelta.rules.operators import Operator, Verb
 from dmdelta.sink.read.slices import Statement
 from dmdelta.sink.reload_feed import ReloadFeed
@@ -30,6 +31,19 @@ def test_a_replacement_is_executed_from_its_first_part(mariadb, tmp_path):
         run(hand, added, "ALTER TABLE t ADD d NONSENSE")
     assert run(hand, "ALTER TABLE t ADD d INT")
     assert mariadb.query("SELECT * FROM t", hand.database) == ((1, 10, None, None),)
+
+
+def test_actions_that_a_filter_ignores(mariadb, tmp_path):
+    """The others are executed."""
+    hand = Hand(mariadb, tmp_path)
+    hand.log.log(100, "t", "insert", 1, 10)
+    sql = "ALTER TABLE t DROP COLUMN v, ADD COLUMN w INT DEFAULT 7"
+    hand.log.statements.append(Statement(at(400), hand.database, (hand.name("t"),), sql))
+    sink = hand.open(ReloadFeed())
+    ignores = EventFilter((Rule("r", hand.database, "t", ("drop column",), (), Action.IGNORE),))
+    sink.statements.source = replace(sink.source, rules=replace(NO_RULES, events=ignores))
+    assert finish(sink, end=500)
+    assert mariadb.query("SELECT * FROM t", hand.database) == ((1, 10, 7),)
 
 
 def test_a_renamed_table_whose_new_name_is_in_use(mariadb, tmp_path):

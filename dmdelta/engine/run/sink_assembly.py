@@ -35,14 +35,14 @@ def open_sinking(
     landed_ranges.follow_with(ahead)
     operators = read_operators(task.spark, task.lakehouse, task.spec.name, source.source_id)
     rules = replace(task.rules(source.source_id), operators=operators)
-    own = replace(source, rules=rules)
-    settings = sink_settings(task.spec, config)
+    own, spark = replace(source, rules=rules), clone_session(task.spark)
+    settings = replace(sink_settings(task.spec, config), structure_at=shard_log(spark, own).structure)
     if sinks_passing_rows(task.spec):
         settings = replace(settings, quarantining=QuarantineMarks(context))
     feed = open_feed(start.chunks, start.joining, source.flavor)
     if relaying.task.endpoint is None:
         feed.close()  # an archive has no tables to read
-    return SinkingLoop(clone_session(task.spark), own, settings, ahead, feed)
+    return SinkingLoop(spark, own, settings, ahead, feed)
 
 
 def coordinate_sink(

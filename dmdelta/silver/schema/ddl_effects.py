@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from dmdelta.ddl.parse.event_types import ddl_events
-from dmdelta.ddl.parse.splitting import split_alter
+from dmdelta.changelog.statement_filters import filter_action, kept_by_filters
 from dmdelta.ddl.parse.statements import statement_targets
 from dmdelta.ddl.tracking.effects import (
     Altered,
@@ -88,12 +87,12 @@ def follow(
     operator = log.rules.operators.get(event.position)
     if operator is not None:
         return _overridden(log, schema, event, operator)
-    kept = _kept_by_filters(log, schema, event)
+    kept = kept_by_filters(log.rules, log.name, event.text, schema)
     if kept is not None:
         followed = follow(log, schema, replace(event, text=kept), recorded)
         return replace(followed, event=event, schema=follow(_unfiltered(log), schema, event, recorded).schema)
     source_effects = _effects_on(log, schema, event)
-    action = _action(log, schema, event)
+    action = filter_action(log.rules, log.name, event.text, schema)
     effects: list[Effect] = []
     for effect in source_effects:
         if isinstance(effect, Altered):
@@ -123,16 +122,6 @@ def _overridden(log: TableLog, schema: TableSchema | None, event: StructureEvent
         seen, effects = followed.schema, [*effects, *followed.effects]
     after = follow(_unfiltered(log), schema, event, None).schema
     return DdlOutcome(event, tuple(effects), after, refused=unread(effects) or moved(effects))
-
-
-def _kept_by_filters(log: TableLog, schema: TableSchema | None, event: StructureEvent) -> str | None:
-    """The rest of an ALTER TABLE if filters ignore some of its actions, but not all; else None."""
-    statement = split_alter(event.text) if log.rules.events.rules else None
-    if statement is None:
-        return None
-    alone = {action: replace(event, text=statement.of([action])) for action in statement.actions}
-    kept = [action for action, single in alone.items() if _action(log, schema, single) is not Action.IGNORE]
-    return statement.of(kept) if kept and len(kept) < len(alone) else None
 
 
 def _unfiltered(log: TableLog) -> TableLog:
@@ -168,10 +157,6 @@ def _effects_on(log: TableLog, schema: TableSchema | None, event: StructureEvent
     effects = statement_effects(event.text, name[0], structure_of, mariadb=log.flavor == "mariadb")
     ours = [effect for effect in effects if name in (effect.table, effect.to if isinstance(effect, Renamed) else None)]
     return [seen for effect in ours for seen in _seen_online(log, schema, effect, event.position)]
-
-
-def _action(log: TableLog, schema: TableSchema | None, event: StructureEvent) -> Action:
-    return log.rules.decide(log.name, ddl_events(event.text, schema), event.text)
 
 
 def _seen_online(log: TableLog, schema: TableSchema | None, effect: Effect, at: Position) -> list[Effect]:

@@ -1,18 +1,16 @@
 """Plans the statements of the target for a statement of the log: a pure function."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
-from dmdelta.ddl.parse.event_types import ddl_events
 from dmdelta.ddl.parse.rewriting import rewritten
 from dmdelta.ddl.parse.splitting import alter_rename
 from dmdelta.ddl.parse.statements import StatementTarget, statement_targets
 from dmdelta.errors import SchemaError
 from dmdelta.model.mysql_sql import quoted_name
 from dmdelta.model.schema import TableName
-from dmdelta.rules import Action, Role
+from dmdelta.rules import Role
 from dmdelta.sink.plan.renames import plan_renames, renamed_pairs, renames_tables
-from dmdelta.sink.plan.target_statement import StatementContext, TargetStatement, decided
+from dmdelta.sink.plan.target_statement import StatementContext, TargetStatement, followed
 from dmdelta.sink.plan.tidb import tidb_statements
 
 ALREADY = frozenset({1007, 1008, 1050, 1051, 1060, 1061, 1068, 1091, 1826, 3822})
@@ -38,12 +36,12 @@ def plan_statement(sql: str, default_schema: str, context: StatementContext) -> 
     if targets[0].table is None:
         planned = _database(sql, default_schema, targets[0], context)
     elif targets[0].op == "drop_table":
-        tables = [(target.schema, target.table or "") for target in targets if _counts(target, sql, context)]
-        planned = [one for name in tables for one in _dropped(name, context)]
+        wanted = [name for name in map(_name, targets) if context.rules.wanted(*name) and followed(sql, name, context)]
+        planned = [one for name in wanted for one in _dropped(name, context)]
     elif renames_tables(sql):
         planned = plan_renames(renamed_pairs(sql, default_schema), sql, context)
     elif targets[0].op == "alter_table":
-        planned = _altered(sql, default_schema, targets, context)
+        planned = _altered(sql, default_schema, targets[0], context)
     else:
         planned = _on_table(sql, default_schema, targets[0], context)
     return [part for one in planned for part in _for_tidb(one)] if context.tidb else planned
@@ -52,10 +50,7 @@ def plan_statement(sql: str, default_schema: str, context: StatementContext) -> 
 def _database(
     sql: str, default_schema: str, target: StatementTarget, context: StatementContext
 ) -> list[TargetStatement]:
-    events = ddl_events(sql, None)
-    if not context.rules.allow_list.wanted(target.schema, None):
-        return []
-    if decided(context.rules, (target.schema, ""), events, sql) is Action.IGNORE:
+    if not context.rules.allow_list.wanted(target.schema, None) or not followed(sql, (target.schema, ""), context):
         return []
     if target.op == "drop_database" and context.rules.shares_database(target.schema):
         tables = [name for name in context.tables(target.schema) if context.rules.wanted(*name)]
@@ -66,10 +61,16 @@ def _database(
 def _on_table(
     sql: str, default_schema: str, target: StatementTarget, context: StatementContext
 ) -> list[TargetStatement]:
-    if not _counts(target, sql, context):
-        return []
-    assert target.table is not None
-    route = context.rules.route(target.schema, target.table)
+    name = _name(target)
+    text = followed(sql, name, context) if context.rules.wanted(*name) else ""
+    return _executed(text, default_schema, target, context) if text else []
+
+
+def _executed(
+    sql: str, default_schema: str, target: StatementTarget, context: StatementContext
+) -> list[TargetStatement]:
+    """A statement on a table of the task, as the target executes it."""
+    route = context.rules.route(*_name(target))
     creates = target.op == "create_table"
     if route.merged and target.op == "truncate_table":
         return []  # the other shards' rows stay, as in DM
@@ -79,41 +80,48 @@ def _on_table(
 
 
 def _altered(
-    sql: str, default_schema: str, targets: Sequence[StatementTarget], context: StatementContext
+    sql: str, default_schema: str, target: StatementTarget, context: StatementContext
 ) -> list[TargetStatement]:
     """An ALTER TABLE. A RENAME among its actions means what RENAME TABLE means."""
-    _assert_inside(sql, targets, context)
-    rename, rules = alter_rename(sql, default_schema), context.rules
-    if rename is None:
-        return _on_table(sql, default_schema, targets[0], context)
-    was = (targets[0].schema, targets[0].table or "")
-    if rules.wanted(*was) and not _counts(targets[0], sql, context):
+    was = _name(target)
+    wanted = context.rules.wanted(*was)
+    sql = followed(sql, was, context) if wanted else sql
+    if not sql:
         return []
+    _assert_inside(sql, default_schema, context)
+    rename = alter_rename(sql, default_schema)
+    if rename is None:
+        return _executed(sql, default_schema, target, context) if wanted else []
     # What a cut-over does to the shadow table besides renaming it is the last change of the real table.
     own = replace(context, earlier=lambda name: [*context.earlier(name), *([rename.rest] if rename.rest else [])])
     renamed = plan_renames([(was, rename.to)], sql, own)
     if any(one.renamed is not None for one in renamed):
         # The target renames it, too: one statement is executed as a whole, or not at all.
         return [replace(one, sql=rewritten(sql, context.names(default_schema))) for one in renamed]
-    if rename.rest is None and (renamed or rules.wanted(*was)):
+    if rename.rest is None and (renamed or wanted):
         raise SchemaError(
             f"a statement renames the table {'.'.join(was)} and has actions that cannot be executed without that",
             hint="use dmdelta binlog replace with one statement that renames the table and one with the other actions",
         )
-    rest = _on_table(rename.rest, default_schema, targets[0], context) if rename.rest else []
-    return [*rest, *renamed]
+    return [*(_executed(rename.rest, default_schema, target, context) if wanted and rename.rest else ()), *renamed]
 
 
-def _assert_inside(sql: str, targets: Sequence[StatementTarget], context: StatementContext) -> None:
-    """Check that an ALTER TABLE moves no rows, and no table, into the task or between the task and other tables."""
-    first, rules = (targets[0].schema, targets[0].table or ""), context.rules
+def _assert_inside(sql: str, default_schema: str, context: StatementContext) -> None:
+    """Check that an ALTER TABLE moves no rows, and no table, into the task or between the task and other tables.
+
+    Args:
+        sql: what the filters of the altered table leave of it.
+    """
+    altered, *others = statement_targets(sql, default_schema)
+    first, rules = _name(altered), context.rules
     if rules.online.role(*first) is not Role.REAL:
         return
-    for target in targets[1:]:
-        other, inside = (target.schema, target.table or ""), rules.wanted(*first)
+    inside = rules.wanted(*first)
+    for target in others:
+        other = _name(target)
         if rules.wanted(*other) is inside or (inside and target.op == "rename_table"):
             continue
-        if decided(rules, first if inside else other, ddl_events(sql, None), sql) is Action.IGNORE:
+        if not inside and not _mentions(followed(sql, other, context), default_schema, other):
             continue
         inner, outer = (first, other) if inside else (other, first)
         raise SchemaError(
@@ -122,18 +130,19 @@ def _assert_inside(sql: str, targets: Sequence[StatementTarget], context: Statem
         )
 
 
+def _mentions(sql: str, default_schema: str, table: TableName) -> bool:
+    return table in map(_name, statement_targets(sql, default_schema))
+
+
+def _name(target: StatementTarget) -> TableName:
+    return (target.schema, target.table or "")
+
+
 def _dropped(name: TableName, context: StatementContext) -> list[TargetStatement]:
     route = context.rules.route(*name)
     if route.merged:
         return []
     return [TargetStatement(f"DROP TABLE IF EXISTS {quoted_name(*route.name)}", route.name)]
-
-
-def _counts(target: StatementTarget, sql: str, context: StatementContext) -> bool:
-    name = (target.schema, target.table or "")
-    if not context.rules.wanted(*name):
-        return False
-    return decided(context.rules, name, ddl_events(sql, None), sql) is Action.DO
 
 
 def _for_tidb(one: TargetStatement) -> list[TargetStatement]:

@@ -8,8 +8,8 @@ from dmdelta.ddl.tokens import Cursor, split_at_commas
 from dmdelta.errors import SchemaError
 from dmdelta.model.mysql_sql import quoted_name
 from dmdelta.model.schema import TableName
-from dmdelta.rules import Action, Role, SourceRules
-from dmdelta.sink.plan.target_statement import StatementContext, TargetStatement, decided
+from dmdelta.rules import Role, SourceRules
+from dmdelta.sink.plan.target_statement import StatementContext, TargetStatement, is_ignored
 
 Pair = tuple[TableName, TableName]
 """The old and the new name of a table."""
@@ -52,7 +52,7 @@ def _assert_online(pairs: Sequence[Pair], sql: str, rules: SourceRules) -> None:
     """Check that the patterns of `online-ddl` fit a statement that renames tables of the task."""
     reason = rules.online.misfit(pairs)
     tables = [to for was, to in pairs if rules.online.role(*was) is Role.SHADOW and rules.wanted(*to)]
-    if reason and any(decided(rules, table, ("rename table",), sql) is not Action.IGNORE for table in tables):
+    if reason and not all(_ignores(rules, table, sql) for table in tables):
         raise SchemaError(
             f"a statement ends an online DDL of {'.'.join(tables[0])}: {reason}",
             hint="correct the patterns in the spec, or override the statement: dmdelta binlog skip, replace",
@@ -67,22 +67,25 @@ def _renamed(pair: Pair, sql: str, context: StatementContext) -> list[TargetStat
     standing = online.standing(*was)
     if standing.role is Role.SHADOW:
         wanted = to == standing.real and rules.wanted(*to)
-        followed = wanted and decided(rules, to, ("rename table",), sql) is not Action.IGNORE
-        return _cut_over(was, to, context) if followed else []
+        return _cut_over(was, to, context) if wanted and not _ignores(rules, to, sql) else []
     if not rules.wanted(*was):
-        if not rules.wanted(*to) or decided(rules, to, ("rename table",), sql) is Action.IGNORE:
+        if not rules.wanted(*to) or _ignores(rules, to, sql):
             return []
         raise SchemaError(
             f"the table {'.'.join(to)} is renamed from one outside the task: {'.'.join(was)}",
             hint="copy the table to the target manually, then skip the statement: dmdelta binlog skip",
         )
-    if decided(rules, was, ("rename table",), sql) is Action.IGNORE:
+    if _ignores(rules, was, sql):
         return []
     old, new = rules.route(*was), rules.route(*to)
     if old.merged or new.merged:
         return []
     text = f"RENAME TABLE {quoted_name(*old.name)} TO {quoted_name(*new.name)}"
     return [TargetStatement(text, old.name, renamed=new.name)]
+
+
+def _ignores(rules: SourceRules, name: TableName, sql: str) -> bool:
+    return is_ignored(rules.decide(name, ("rename table",), sql), name)
 
 
 def _cut_over(shadow: TableName, real: TableName, context: StatementContext) -> list[TargetStatement]:

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from dmdelta.changelog.statement_filters import filter_action, kept_by_filters
+from dmdelta.ddl.parse.event_types import ddl_events
 from dmdelta.ddl.parse.rewriting import Names
 from dmdelta.errors import SchemaError
-from dmdelta.model.schema import TableName
+from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.rules import Action, SourceRules
 
 
@@ -34,12 +36,14 @@ class StatementContext:
         earlier: the statements on a shadow table before this one.
         tables: the tables that a schema has or had.
         tidb: the target is TiDB.
+        structure: a source table's structure before the statement; None if unknown.
     """
 
     rules: SourceRules
     earlier: Callable[[TableName], Sequence[str]]
     tables: Callable[[str], Sequence[TableName]]
     tidb: bool = False
+    structure: Callable[[TableName], TableSchema | None] = lambda _: None
 
     def names(self, default_schema: str) -> Names:
         """The names at the target."""
@@ -50,16 +54,30 @@ class StatementContext:
         )
 
 
-def decided(rules: SourceRules, name: TableName, events: Sequence[str] | frozenset[str], sql: str) -> Action:
-    """The action of the filters, DO or IGNORE.
+def followed(sql: str, name: TableName, context: StatementContext) -> str:
+    """The statement on a table without the actions that filters ignore; '' if nothing is left.
 
     Raises:
-        SchemaError: the action is Error.
+        SchemaError: the action of a filter is Error.
     """
-    action = rules.decide(name, list(events), sql)
+    rules = context.rules
+    if not rules.events.rules:
+        return sql
+    # Only the events of MODIFY and CHANGE depend on the structure, which is looked up in bronze.
+    before = context.structure(name) if "modify column" in ddl_events(sql) else None
+    kept = kept_by_filters(rules, name, sql, before) or sql
+    return "" if is_ignored(filter_action(rules, name, kept, before), name) else kept
+
+
+def is_ignored(action: Action, name: TableName) -> bool:
+    """Whether the filters ignore a statement on a table.
+
+    Raises:
+        SchemaError: their action is Error.
+    """
     if action is Action.ERROR:
         raise SchemaError(
             f"a filter of the spec stops a statement on {'.'.join(name)}",
             hint="correct the filter, or use dmdelta binlog skip",
         )
-    return action
+    return action is Action.IGNORE

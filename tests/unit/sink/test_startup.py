@@ -20,7 +20,7 @@ from dmdelta.sink.target.metadata import Metadata, Stored
 from tests.unit.sink.fake_target import SERVER
 
 SOURCE = SourceContext(Lakehouse(root="none"), "t", "s1", "process", "mysql", NO_RULES)
-SETTINGS = SinkSettings(SERVER, workers=3)
+SETTINGS = SinkSettings(SERVER, workers=3, structure_at=lambda _name, _at: None)
 AT, HELD_AT = Position(1, "binlog.000001", 500), Position(1, "binlog.000001", 300)
 CHECKPOINT = Checkpoint(AT, AT, tables={("d", "held"): HELD_AT, ("d", "ahead"): Position(1, "binlog.000001", 700)})
 
@@ -77,6 +77,7 @@ def test_the_state_of_the_earlier_run(stored):
         assert sink.ahead == max(CHECKPOINT.ahead().values())
         assert sink.reader.held is sink.shards.held
         assert sink.reloader.done == {("d", "t"): -1}
+        assert sink.statements.structure_at is SETTINGS.structure_at
         everything = sink.reloader.reader
         assert (len(everything.executed), everything.points, everything.held) == (0, {}, {})
         assert [worker.number for worker in sink.dispatcher.workers] == [0, 1, 2]
