@@ -66,6 +66,7 @@ class CrashPoint(str, Enum):
     SINK_AFTER_FLUSH = "sink-after-flush"
     SINK_BEFORE_STATEMENT = "sink-before-statement"
     SINK_AFTER_STATEMENT = "sink-after-statement"
+    SINK_BETWEEN_ACTIONS = "sink-between-actions"
     SINK_RESYNCED = "sink-resynced"
     SINK_RELOAD_EMPTIED = "sink-reload-emptied"
     SINK_RELOAD_EXECUTED = "sink-reload-executed"

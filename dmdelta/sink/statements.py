@@ -105,7 +105,7 @@ class Statements:
         if one.within is not None:
             self.tables.make(one.sql, one.within, in_doubt=in_doubt)
         else:
-            self.tables.change(one.sql, in_doubt=in_doubt)
+            self.tables.change(one.sql, in_doubt=in_doubt, shared=one.merged)
         reach(CrashPoint.SINK_AFTER_STATEMENT)
 
     def _check_renamed(self, one: TargetStatement) -> None:

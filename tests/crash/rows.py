@@ -46,6 +46,9 @@ CREATE = "CREATE TABLE new{n} LIKE pairs"
 UNLOGGED = ("SET SESSION sql_log_bin = 0", CREATE, "SET SESSION sql_log_bin = 1")
 """The sink's target gets the table with the first row, not with the statement."""
 INTO_NEW = "INSERT INTO new{n} VALUES (1, 'a', 1), (2, 'b', 2)"
+OWN_INDEX = ("SET SESSION sql_log_bin = 0", "ALTER TABLE keyed ADD INDEX i{n} (v)", "SET SESSION sql_log_bin = 1")
+"""The sink's target lacks it, and refuses a statement that drops it together with other actions."""
+WITHOUT_INDEX = "ALTER TABLE keyed DROP INDEX i{n}, ADD c{n} INT DEFAULT 7, ADD INDEX (c{n}), MODIFY w VARCHAR(50)"
 MANY = (
     "INSERT INTO keyed (id, v) SELECT {n} * 100000 + a.d + 10 * b.d + 100 * c.d + 1000 * d.d + 10000 * e.d, 0 "
     "FROM digits a, digits b, digits c, digits d, (SELECT 0 AS d UNION SELECT 1) e WHERE e.d = 0 OR a.d + b.d = 0"
@@ -196,6 +199,7 @@ ROWS = (
     _sink(Point.SINK_DRAINED, ADD, INSERT_TWO),
     _sink(Point.SINK_BEFORE_STATEMENT, ADD, INSERT_TWO),
     _sink(Point.SINK_AFTER_STATEMENT, ADD, INSERT_TWO),
+    _sink(Point.SINK_BETWEEN_ACTIONS, *OWN_INDEX, WITHOUT_INDEX, INSERT_TWO, nth=3),
     _sink(Point.SINK_BEFORE_FLUSH),
     _sink(Point.SINK_MID_FLUSH),
     _sink(Point.SINK_AFTER_FLUSH),

@@ -26,10 +26,12 @@ STATEMENTS = [CrashPoint.SINK_BEFORE_STATEMENT, CrashPoint.SINK_AFTER_STATEMENT]
 """Passed at the start of the log only."""
 UNTIED = (CrashPoint.SINK_BEFORE_CREATE, CrashPoint.SINK_AFTER_CREATE)
 """Only passed where tables are missing: the other kills have tables with triggers."""
+ACTIONS = (CrashPoint.SINK_BETWEEN_ACTIONS,)
+"""Only passed where the target has a part of a statement: see `tests/crash/rows.py`."""
 RELOADS = (CrashPoint.SINK_RELOAD_EMPTIED, CrashPoint.SINK_RELOAD_EXECUTED)
 """Only passed with an ad-hoc snapshot: see `test_sink_ad_hoc`."""
 
-KILLS = STATEMENTS + [point for point in POINTS if point not in (*UNTIED, *STATEMENTS, *RELOADS)]
+KILLS = STATEMENTS + [point for point in POINTS if point not in (*UNTIED, *STATEMENTS, *ACTIONS, *RELOADS)]
 """In an order in which each is passed: the end of every run drains and flushes, however little is left to execute."""
 AROUND_COMMITS = (CrashPoint.SINK_AFTER_COMMIT, CrashPoint.SINK_MID_FLUSH, CrashPoint.SINK_AFTER_FLUSH)
 

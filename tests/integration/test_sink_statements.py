@@ -46,6 +46,16 @@ def test_actions_that_a_filter_ignores(mariadb, tmp_path):
     assert mariadb.query("SELECT * FROM t", hand.database) == ((1, 10, 7),)
 
 
+def test_a_statement_that_drops_what_the_target_lacks(mariadb, tmp_path):
+    """A table that the sink has created has no secondary index: the other action of the statement is executed."""
+    hand = Hand(mariadb, tmp_path)
+    hand.log.log(100, "t", "insert", 1, 10)
+    sql = "ALTER TABLE t DROP INDEX by_v, ADD COLUMN w INT DEFAULT 7"
+    hand.log.statements.append(Statement(at(400), hand.database, (hand.name("t"),), sql))
+    assert finish(hand.open(ReloadFeed()), end=500)
+    assert mariadb.query("SELECT * FROM t", hand.database) == ((1, 10, 7),)
+
+
 def test_a_renamed_table_whose_new_name_is_in_use(mariadb, tmp_path):
     """The target has another table of that name: the sink stops, and continues once it is dropped."""
     hand = Hand(mariadb, tmp_path)

@@ -76,6 +76,35 @@ def test_a_timestamp_of_the_key_gets_another_precision(target, database):
     assert [tuple(row) for row in target.query(query.format(database))] == [("b", 3, "YES"), ("ts", 6, "NO")]
 
 
+@pytest.mark.parametrize("target", ["mysql80_too", "mariadb"], indirect=True)
+def test_a_statement_of_which_the_target_has_a_part(target, database):
+    """It lacks an index and a foreign key, and has a column: the other actions are executed, in doubt or not."""
+    target.execute(
+        "CREATE TABLE part (id INT AUTO_INCREMENT PRIMARY KEY, parent INT, d DATETIME(6), was INT, c INT)",
+        "INSERT INTO part (parent, d, was) VALUES (1, '2026-01-01 12:00:00.600000', 7)",
+        database=database,
+    )
+    tables, name = Tables(target_of(target)), f"`{database}`.`part`"
+    actions = (
+        "DROP COLUMN parent, DROP FOREIGN KEY fk, DROP INDEX by_d, MODIFY d DATETIME(0), CHANGE was now BIGINT, "
+        "ADD (c INT, e INT DEFAULT 5), ADD INDEX (e), DROP PRIMARY KEY, ADD PRIMARY KEY (id, now), ALGORITHM=COPY"
+    )
+    try:
+        for in_doubt in (False, True):
+            tables.change(f"ALTER TABLE {name} {actions}", in_doubt=in_doubt)
+        with pytest.raises(SinkError, match="cannot be executed one by one"):
+            tables.change(
+                f"ALTER TABLE {name} DROP INDEX i, RENAME COLUMN now TO e, RENAME COLUMN e TO now", in_doubt=False
+            )
+    finally:
+        tables.close()
+    query = "SELECT column_name, column_key, datetime_precision FROM information_schema.columns WHERE table_schema = '{}' AND table_name = 'part' ORDER BY ordinal_position"
+    columns = [tuple(row) for row in target.query(query.format(database))]
+    assert columns == [("id", "PRI", None), ("d", "", 0), ("now", "PRI", None), ("c", "", None), ("e", "MUL", None)]
+    assert target.query("SELECT id, now, c, e FROM part", database) == ((1, 7, None, 5),)
+    assert {row[2] for row in target.query("SHOW INDEX FROM part", database)} == {"PRIMARY", "e"}
+
+
 def test_a_table_with_rows_must_have_the_columns(target, database):
     """Its rows have no value for them: the error names the column."""
     target.execute("INSERT INTO t VALUES (1, 'a')", database=database)

@@ -160,6 +160,20 @@ def renamed_column(action: Action) -> tuple[str, str] | None:
     return None
 
 
+def given_column(action: Action) -> str:
+    """The column name, in lower case, that exists after an action but not before; '' for none."""
+    if isinstance(action, Add):
+        return action.definition.name.lower()
+    return (renamed_column(action) or ("", ""))[1]
+
+
+def taken_column(action: Action) -> str:
+    """The column name, in lower case, that no longer exists after an action; '' for none."""
+    if isinstance(action, Drop):
+        return action.name.lower()
+    return (renamed_column(action) or ("", ""))[0]
+
+
 def first_words(tokens: list[Token]) -> str:
     """The first words of an action, for messages."""
     return " ".join(token.keyword or token.text for token in tokens[:3])

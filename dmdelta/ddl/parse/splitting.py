@@ -16,7 +16,7 @@ class SplitAlter:
     """An ALTER TABLE, split.
 
     Attributes:
-        head: the text up to the table's name.
+        head: the text before the actions.
         actions: the text of each action.
     """
 
@@ -30,18 +30,21 @@ class SplitAlter:
 
 def split_alter(sql: str) -> SplitAlter | None:
     """The actions of an ALTER TABLE; None for any other statement, and if commas separate names. Never raises."""
-    cursor = statement_cursor(sql)
-    first = cursor.take()
-    while not cursor.ended and cursor.peek() != "TABLE":
-        cursor.take()
-    if first is None or first.keyword != "ALTER" or not cursor.accept("TABLE"):
-        return None
-    cursor.accept("IF", "EXISTS")
-    cursor.table_name("")
-    tokens = cursor.rest()
+    tokens = _action_tokens(sql)
     if not tokens or any(token.keyword in _LISTS_FOLLOW for token in tokens):
         return None
     return SplitAlter(sql[: tokens[0].begin].rstrip(), tuple(_text(sql, part) for part in split_at_commas(tokens)))
+
+
+def has_unsplittable_actions(sql: str) -> bool:
+    """Whether an ALTER TABLE has other actions besides one that cannot be split off: ORDER BY, or partitioning. Never
+    raises.
+    """
+    parts = split_at_commas(_action_tokens(sql))
+    words = [[token.keyword for token in part] for part in parts]
+    if not words or words[0][0] in (*_LISTS_FOLLOW, "REMOVE") or "PARTITION" in words[0][1:2]:
+        return False
+    return any(word in (*_LISTS_FOLLOW, "PARTITIONING") for part in words for word in part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +70,22 @@ def alter_rename(sql: str, default_schema: str) -> AlterRename | None:
     split = split_alter(sql)
     if split is None:
         return AlterRename(names[-1], None)
-    kept = [action for action in split.actions if not _renames_table(action)]
+    kept = [action for action in split.actions if not at_new_name(Cursor(tokenize(action)))]
     return AlterRename(names[-1], split.of(kept) if kept else "")
 
 
-def _renames_table(action: str) -> bool:
-    cursor = Cursor(tokenize(action))
+def _action_tokens(sql: str) -> list[Token]:
+    """What follows the table's name in an ALTER TABLE; empty for any other statement."""
+    cursor = statement_cursor(sql)
+    first = cursor.take()
+    while not cursor.ended and cursor.peek() != "TABLE":
+        cursor.take()
+    if first is None or first.keyword != "ALTER" or not cursor.accept("TABLE"):
+        return []
+    cursor.accept("IF", "EXISTS")
+    cursor.table_name("")
     skip_wait(cursor)
-    return at_new_name(cursor)
+    return cursor.rest()
 
 
 def _text(sql: str, tokens: Sequence[Token]) -> str:

@@ -1,6 +1,6 @@
 """Differences between TiDB's SQL and MySQL's: statements, character sets and collations."""
 
-from dmdelta.ddl.parse.actions import Action, Add, Drop, RenameTo, renamed_column
+from dmdelta.ddl.parse.actions import RenameTo, given_column, taken_column
 from dmdelta.ddl.parse.alter_parser import alter_actions
 from dmdelta.ddl.parse.splitting import split_alter
 from dmdelta.ddl.tokens import tokenize
@@ -28,8 +28,8 @@ def tidb_statements(sql: str) -> list[str]:
     parts = [(text, alter_actions(tokenize(text), "")) for text in split.actions]
     actions = [action for _, read in parts for action in read]
     for number, action in enumerate(actions):
-        given = _new_name(action)
-        if given and given in {_old_name(later) for later in actions[number + 1 :]}:
+        given = given_column(action)
+        if given and given in {taken_column(later) for later in actions[number + 1 :]}:
             raise SchemaError(
                 f"TiDB cannot reuse the column name {given} in one statement: {sql[:200]}",
                 hint="use dmdelta binlog replace with statements that rename through a temporary name",
@@ -62,17 +62,3 @@ def tidb_collation(charset: str, collation: str) -> str:
 def _tidb_name(name: str) -> str:
     """The name with `utf8` in place of MySQL's newer name `utf8mb3`."""
     return "utf8" + name.removeprefix("utf8mb3") if name.startswith("utf8mb3") else name
-
-
-def _new_name(action: Action) -> str:
-    """The column name that exists after the action but not before."""
-    if isinstance(action, Add):
-        return action.definition.name.lower()
-    return (renamed_column(action) or ("", ""))[1]
-
-
-def _old_name(action: Action) -> str:
-    """The column name that no longer exists after the action."""
-    if isinstance(action, Drop):
-        return action.name.lower()
-    return (renamed_column(action) or ("", ""))[0]

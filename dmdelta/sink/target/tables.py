@@ -17,6 +17,7 @@ from dmdelta.rules import Route
 from dmdelta.sink.plan.creation import ColumnChange, add_columns, column_statement, create_table
 from dmdelta.sink.plan.ddl import ALREADY, IN_DOUBT, STRANGE
 from dmdelta.sink.plan.repetition import assert_repeatable
+from dmdelta.sink.plan.single_actions import Already, plan_rest
 from dmdelta.sink.plan.table_mapping import TablePlan, plan_table
 from dmdelta.sink.plan.target_table import PRIMARY, TargetTable, read_cascades, read_collations, read_target
 from dmdelta.sink.target.connection import REFUSED, TARGET_RETRY, TargetServer, ask, code_of, execute
@@ -108,15 +109,37 @@ class Tables:
             sql = column_statement(change, one, self._target_collations(), tidb=self.server.tidb)
             self.change(sql, in_doubt=True)
 
-    def change(self, sql: str, *, in_doubt: bool) -> None:
-        """Execute DDL; if the target already is in the resulting state, that is no error.
+    def change(self, sql: str, *, in_doubt: bool, shared: bool = False) -> None:
+        """Execute DDL; if the target already is in the resulting state, that is no error. If it already has the effect
+        of some actions of a statement, it executes the others.
 
         Args:
             in_doubt: it may have been executed before.
+            shared: the same statement of another source table may have been executed.
         """
+        try:
+            already = self._change(sql, in_doubt=in_doubt)
+        except SinkError as error:
+            if error.context.get("code") != _NULL_IN_KEY or (plain := self._without_nulls(sql)) == sql:
+                raise
+            self.change(plain, in_doubt=in_doubt, shared=shared)
+            return
+        if already is not None:
+            rest = plan_rest(sql, replace(already, shared=shared), self.columns)
+            if rest:
+                log.warning("statement refused: its actions are executed one by one", code=already.code)
+            else:
+                log.warning("statement already applied on the target", code=already.code)
+            for one in rest:
+                self.change(one, in_doubt=already.in_doubt, shared=shared)
+                reach(CrashPoint.SINK_BETWEEN_ACTIONS)
+        self.forget()
+
+    def _change(self, sql: str, *, in_doubt: bool) -> Already | None:
+        """Execute a statement; returns why the target refuses it if that may be because of its effect."""
         sent = in_doubt
 
-        def act(failures: int) -> None:
+        def act(failures: int) -> Already | None:
             nonlocal sent
             connection, doubt = self._connection(failures), sent
             if doubt:
@@ -128,15 +151,10 @@ class Tables:
                 if code_of(error) not in (IN_DOUBT if doubt else ALREADY):
                     sent = doubt or code_of(error) not in REFUSED
                     raise
-                log.warning("statement already applied on the target", code=code_of(error))
+                return Already(code_of(error), doubt)
+            return None
 
-        try:
-            self._session.attempt(act, f"{self.server}, statement {sql[:200]!r},")
-        except SinkError as error:
-            if error.context.get("code") != _NULL_IN_KEY or (plain := self._without_nulls(sql)) == sql:
-                raise
-            self.change(plain, in_doubt=in_doubt)
-        self.forget()
+        return self._session.attempt(act, f"{self.server}, statement {sql[:200]!r},")
 
     def make(self, sql: str, database: str, *, in_doubt: bool) -> None:
         """Execute a CREATE TABLE. If the target does not support it, it is skipped: the table is then created with its

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dmdelta.ddl.parse.splitting import AlterRename, alter_rename, split_alter
+from dmdelta.ddl.parse.splitting import AlterRename, alter_rename, has_unsplittable_actions, split_alter
 
 
 @pytest.mark.parametrize(
@@ -14,6 +14,7 @@ from dmdelta.ddl.parse.splitting import AlterRename, alter_rename, split_alter
         ("/* why */ ALTER TABLE t ADD a VARCHAR(9) DEFAULT 'x, y' /* so */, ENGINE=InnoDB", "/* why */ ALTER TABLE t",
          ("ADD a VARCHAR(9) DEFAULT 'x, y'", "ENGINE=InnoDB")),
         ("ALTER TABLE t ADD a INT", "ALTER TABLE t", ("ADD a INT",)),
+        ("ALTER TABLE t WAIT 5 ADD a INT, DROP b", "ALTER TABLE t WAIT 5", ("ADD a INT", "DROP b")),
     ],
 )  # fmt: skip
 def test_actions_are_split(sql, head, actions):
@@ -44,7 +45,7 @@ def test_other_statements_are_not_split(sql):
         ("ALTER TABLE t RENAME u", ("d", "u"), ""),
         ("alter /* gh-ost */ table `d`.`t` rename `_t_del`", ("d", "_t_del"), ""),
         ("ALTER TABLE t ADD a INT, RENAME TO x.u, DROP b", ("x", "u"), "ALTER TABLE t ADD a INT, DROP b"),
-        ("ALTER TABLE t WAIT 5 RENAME AS u, ADD a INT", ("d", "u"), "ALTER TABLE t ADD a INT"),
+        ("ALTER TABLE t WAIT 5 RENAME AS u, ADD a INT", ("d", "u"), "ALTER TABLE t WAIT 5 ADD a INT"),
         ("ALTER TABLE t RENAME = u, RENAME v, RENAME COLUMN a TO b", ("d", "v"), "ALTER TABLE t RENAME COLUMN a TO b"),
         ("ALTER TABLE x.t RENAME t", ("d", "t"), ""),
         ("ALTER TABLE t RENAME u ORDER BY a, b", ("d", "u"), None),
@@ -71,3 +72,25 @@ def test_the_rename_of_a_table(sql, to, rest):
 def test_no_table_is_renamed_by_an_alter(sql):
     """Other names, the same name, or another statement."""
     assert alter_rename(sql, "d") is None
+
+
+@pytest.mark.parametrize(
+    ("sql", "several"),
+    [
+        ("ALTER TABLE t ADD a INT, ORDER BY b, c", True),
+        ("ALTER TABLE t ADD a INT PARTITION BY KEY (a, b)", True),
+        ("ALTER TABLE t DROP a REMOVE PARTITIONING", True),
+        ("ALTER TABLE t NOWAIT DROP a, DROP b, ORDER BY c", True),
+        ("ALTER TABLE t WAIT 5 DROP PARTITION p, q", False),
+        ("ALTER TABLE t ADD PARTITION (PARTITION p VALUES IN (1))", False),
+        ("ALTER TABLE t ORDER BY a, b", False),
+        ("ALTER TABLE t PARTITION BY KEY (a, b)", False),
+        ("ALTER TABLE t REMOVE PARTITIONING", False),
+        ("ALTER TABLE t ADD a INT, DROP `order`, DROP b", False),
+        ("CREATE TABLE t (a INT) PARTITION BY KEY (a, b)", False),
+        ("ALTER TABLE t", False),
+    ],
+)
+def test_actions_that_cannot_be_split(sql, several):
+    """Others besides a list of names."""
+    assert has_unsplittable_actions(sql) is several

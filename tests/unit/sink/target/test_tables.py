@@ -149,6 +149,71 @@ def test_a_statement_that_a_second_execution_would_undo(target, losing):
     assert target.executed == [SWAP]
 
 
+class Atomic:
+    """A target's server: it refuses a statement as a whole if it has the effect of one of its actions."""
+
+    def __init__(self, target, refused):
+        self.target, self.refused, self.losing = target, refused, 0
+        target.answer = self.respond
+
+    def respond(self, connection, sql):
+        if "FOR UPDATE" in sql:
+            return ((self.target.owner,),)
+        code = next((code for action, code in self.refused.items() if action in sql), None)
+        if code is not None:
+            raise pymysql.err.OperationalError(code, "message")
+        self.target.executed.append(sql)
+        self.refused.update({"ADD c INT": 1060} if "ADD c INT" in sql else {})
+        if self.losing:
+            self.losing -= 1
+            lost()
+        return ()
+
+
+@pytest.mark.parametrize("in_doubt", [False, True])
+def test_actions_beside_one_that_the_target_already_has(target, in_doubt):
+    """The others are executed, each once, also if an answer is lost."""
+    server = Atomic(target, {"DROP FOREIGN KEY fk": 1091})
+    server.losing = 1
+    sql = "ALTER TABLE `d`.`t` DROP COLUMN p, DROP FOREIGN KEY fk, ADD c INT"
+    Tables(SERVER, METADATA).change(sql, in_doubt=in_doubt)
+    assert target.executed == ["ALTER TABLE `d`.`t` ADD c INT", "ALTER TABLE `d`.`t` DROP COLUMN p"]
+
+
+def test_an_action_that_is_refused_for_another_reason(target):
+    """The error is about the action."""
+    Atomic(target, {"DROP INDEX i": 1091, "MODIFY v": 1292})
+    with pytest.raises(SinkError, match=r"statement 'ALTER TABLE t MODIFY v DATE', refuses"):
+        Tables(SERVER).change("ALTER TABLE t DROP INDEX i, ADD c INT, MODIFY v DATE", in_doubt=False)
+    assert target.executed == ["ALTER TABLE t ADD c INT"]
+
+
+def test_actions_that_cannot_be_executed_one_by_one(target):
+    """The sink stops, and the table is unchanged."""
+    Atomic(target, {"DROP INDEX i": 1091})
+    with pytest.raises(SinkError, match="cannot be executed one by one"):
+        Tables(SERVER).change("ALTER TABLE t DROP INDEX i, CHANGE a b INT, CHANGE b a INT", in_doubt=False)
+    assert target.executed == []
+
+
+def test_actions_and_a_timestamp_of_the_key(target, monkeypatch):
+    """Both refusals of one statement are overcome: that of the whole, and that of NULL in a key."""
+    monkeypatch.setattr(Tables, "_without_nulls", lambda _, sql: sql.replace(" NULL", ""))
+    Atomic(target, {"TIMESTAMP NULL": 1171, "DROP INDEX i": 1091})
+    Tables(SERVER).change("ALTER TABLE t MODIFY ts TIMESTAMP NULL, DROP INDEX i", in_doubt=False)
+    assert target.executed == ["ALTER TABLE t MODIFY ts TIMESTAMP"]
+
+
+def test_the_same_statement_of_another_shard(target, monkeypatch):
+    """The columns show its effect: nothing remains."""
+    Atomic(target, {"ADD c INT": 1060})
+    sql, tables = "ALTER TABLE `d`.`t` ADD c INT, ORDER BY a, b", Tables(SERVER)
+    monkeypatch.setattr(Tables, "columns", lambda _, name: ("a", "b", "c"))
+    tables.change(sql, in_doubt=False, shared=True)
+    with pytest.raises(SinkError, match="cannot be executed one by one"):
+        tables.change(sql, in_doubt=False)
+
+
 def test_a_refusal_leaves_no_doubt(target):
     """A deadlock or a lock wait timeout is repeated: the server has not executed the statement."""
     refused = iter([pymysql.err.OperationalError(1213, "Deadlock found")])
