@@ -41,20 +41,31 @@ COMPRESSED = (
     "DELETE FROM t WHERE id = 32",
     "COMMIT",
 )
+ONE_PHASE = (
+    "XA START 'one'",
+    "INSERT INTO t VALUES (40, 'one', 0), (41, 'one', 0)",
+    "UPDATE t SET b = 41 WHERE id = 41",
+    "XA END 'one'",
+    "XA COMMIT 'one' ONE PHASE",
+)
 
 
 def test_xa_and_compressed_transactions(task, spark):
-    """XA takes effect with its commit, in a later run; never after a rollback. A compressed transaction is between."""
+    """XA takes effect with its commit, in a later run and in the order of its events; never after a rollback. A
+    compressed transaction is between.
+    """
     task.server.execute(*TABLE, database=task.database)
     for name, key in (("kept", 10), ("gone", 20)):
         task.server.execute(
             f"XA START '{name}'",
-            f"INSERT INTO t VALUES ({key}, '{name}', 0)",
+            f"INSERT INTO t VALUES ({key}, '{name}', 0), ({key + 1}, '{name}', 0)",
             f"UPDATE t SET b = {key} WHERE id = {key}",
+            f"UPDATE t SET b = {key + 1} WHERE id = {key + 1}",
             f"XA END '{name}'",
             f"XA PREPARE '{name}'",
             database=task.database,
         )
+    task.server.execute(*ONE_PHASE, database=task.database)
     task.server.execute(*COMPRESSED, database=task.database)
     task.catch_up()
     assert_same(task, "t")  # prepared rows are not visible
@@ -63,7 +74,8 @@ def test_xa_and_compressed_transactions(task, spark):
     task.catch_up()
     assert_same(task, "t")
     assert_tables_equal_source(spark, task, ["t"])
-    assert task.target.query("SELECT b FROM t WHERE id >= 10 ORDER BY id", task.database) == ((10,), (0,), (31,))
+    values = task.target.query("SELECT b FROM t WHERE id >= 10 ORDER BY id", task.database)
+    assert values == ((10,), (11,), (0,), (31,), (0,), (41,))
 
 
 @pytest.mark.long

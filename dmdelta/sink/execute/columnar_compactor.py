@@ -11,10 +11,9 @@ import pyarrow.compute as pc
 
 from dmdelta.changelog.variant_arrays import TEXT
 from dmdelta.sink.change import ACTS, Act
-from dmdelta.sink.read.columns import Columns
+from dmdelta.sink.read.columns import Columns, Numbers
 from dmdelta.sink.read.literals import joined
 
-Numbers = npt.NDArray[np.int64]
 _DELETE, _UPDATE, _INSERT = (ACTS.index(act) for act in (Act.DELETE, Act.UPDATE, Act.INSERT))
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 from dmdelta.logging import get_logger
 from dmdelta.sink.change import Change, Shape
@@ -90,9 +91,9 @@ def _merged(group: Sequence[TableChanges]) -> list[tuple[Shape, Change]]:
     if len(group) == 1:
         shape = group[0].plan.shape
         return [(shape, change) for _, change in group[0].changes()]
-    placed = [(at, change.events[0][1], one.plan.shape, change) for one in group for at, change in one.changes()]
-    placed.sort(key=lambda one: one[:2])
-    return [(shape, change) for _, _, shape, change in placed]
+    placed = [((at, *change.events[0]), one.plan.shape, change) for one in group for at, change in one.changes()]
+    placed.sort(key=itemgetter(0))
+    return [(shape, change) for _, shape, change in placed]
 
 
 def _columnar_rows(group: Sequence[TableChanges]) -> NetRows | None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from dmdelta.sink.plan.table_mapping import KeyPlan, TablePlan
 from dmdelta.sink.read.image_query import Rendering
 from dmdelta.sink.read.literals import Literals, joined
 
+Numbers: TypeAlias = npt.NDArray[np.int64]
 _CODES = {"read": Act.INSERT, "insert": Act.INSERT, "update": Act.UPDATE, "delete": Act.DELETE}
 
 
@@ -28,15 +29,15 @@ class Columns:
 
     Attributes:
         acts: indexes into `ACTS`.
-        seq, row: where the changes take effect; `own`: the row's own `seq`.
+        seq: where the changes take effect, for XA at the commit; `own` and `row`: their places in the log.
         identity, was, values, sets: as in `Change`.
         new, old: the text of each key after and before, by key; None in `old`: the change keeps its keys.
     """
 
     acts: npt.NDArray[np.int8]
-    seq: npt.NDArray[np.int64]
-    own: npt.NDArray[np.int64]
-    row: npt.NDArray[np.int64]
+    seq: Numbers
+    own: Numbers
+    row: Numbers
     identity: Any
     was: Any
     values: Any
@@ -80,14 +81,15 @@ def rendered(table: Any, wanted: Rendering) -> Columns:
         SinkError: an image lacks the key that the target has.
     """
     plan = wanted.plan
-    at, row = (table.column(name).to_numpy().astype(np.int64) for name in ("at", "row"))
-    order = np.lexsort((row, at))
+    at, own, row = (table.column(name).to_numpy().astype(np.int64) for name in ("at", "own", "row"))
+    # All rows of an XA transaction take effect at its commit, and `row` begins at 0 in each event.
+    order = np.lexsort((row, own, at))
     if not np.array_equal(order, np.arange(len(order))):
-        table, at, row = table.take(pa.array(order)), at[order], row[order]
+        table, at, own, row = table.take(pa.array(order)), at[order], own[order], row[order]
     ops = table.column("op").combine_chunks().dictionary_encode()
     codes = np.array([ACTS.index(_CODES[op]) for op in ops.dictionary.to_pylist()], np.int8)
     acts = codes[ops.indices.to_numpy()]
-    return _Maker(table, wanted, plan, acts).columns(at, row)
+    return _Maker(table, wanted, plan, acts).columns(at, own, row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ class _Maker:
     plan: TablePlan
     acts: npt.NDArray[np.int8]
 
-    def columns(self, at: npt.NDArray[np.int64], row: npt.NDArray[np.int64]) -> Columns:
+    def columns(self, at: Numbers, own: Numbers, row: Numbers) -> Columns:
         plan, after, before = self.plan, self._literals("after"), self._literals("before")
         deletes, updates = self._are(Act.DELETE), self._are(Act.UPDATE)
         none = pa.nulls(len(at), TEXT)
@@ -117,7 +119,6 @@ class _Maker:
                 f"images of {'.'.join(plan.source)} lack the key of {plan.shape.table}",
                 hint="set binlog_row_image to FULL at the source, or give the target's table the source's key",
             )
-        own = self.table.column("own").to_numpy().astype(np.int64)
         values, sets = self._values(after, deletes), self._sets(after, updates, deletes, moves)
         new, old = self._keys(after, before, identity, was, updates)
         return Columns(
@@ -225,7 +226,7 @@ def _only(values: Any, where: Any) -> Any:
     return pc.if_else(where, values, pa.scalar(None, TEXT))
 
 
-def _distinct(lists: Any) -> tuple[list[list[str] | None], npt.NDArray[np.int64]]:
+def _distinct(lists: Any) -> tuple[list[list[str] | None], Numbers]:
     """The distinct lists of a column of lists of text, and each row's index into them."""
     # Names contain no NUL, so the joined text can be split again.
     texts = pc.binary_join(lists, "\0").dictionary_encode()

@@ -8,9 +8,10 @@ from dmdelta.sink.execute.slice_executor import SliceExecution
 from dmdelta.sink.execute.worker import Mark
 from dmdelta.sink.execution_log import ExecutedEvents
 from dmdelta.sink.read import change_reader
-from dmdelta.sink.read.change_reader import Past, read_changes
+from dmdelta.sink.read.change_reader import Past, left_over, read_changes
+from dmdelta.sink.read.columns import rendered
 from tests.unit.sink.execute.test_dispatcher import queues_of
-from tests.unit.sink.read.test_columns import BY_BOTH, BY_ID, image, read
+from tests.unit.sink.read.test_columns import BY_BOTH, BY_ID, XA, XA_PLACES, image, read
 
 WORKERS = 4
 INSERTS = [("insert", None, image(key, f"u{key}"), None, None) for key in range(1, 9)]
@@ -60,3 +61,15 @@ def test_partial_images_of_a_table_with_one_key(executed):
         assert None not in done
         for kind, key in done:
             assert kind == "insert" or done.index(("insert", key)) < done.index(("update", key))
+
+
+def test_rows_of_an_xa_transaction_in_tables_that_depend_on_each_other():
+    """With foreign keys, all tables have one order: that of the commit, then of the events, then of the rows."""
+    dispatcher, (queue,) = queues_of(1, 1, shown)
+    execution = SliceExecution(dispatcher, compacts=True, ordered=True)
+    groups = []
+    for chosen in (slice(0, 2), slice(2, 4)):
+        table, wanted = read(*XA[chosen], places=XA_PLACES[chosen])
+        groups.append([left_over(wanted.plan, rendered(table, wanted), Past(1, ExecutedEvents()))])
+    execution.execute(groups[::-1])
+    assert queue.done == [("insert", "10"), ("insert", "11"), ("update", "11"), ("insert", "12")]

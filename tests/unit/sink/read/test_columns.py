@@ -9,6 +9,7 @@ from dmdelta.errors import SinkError
 from dmdelta.model import variant_types
 from dmdelta.model.schema import Column, TableSchema
 from dmdelta.sink.change import Act
+from dmdelta.sink.execute.compactor import compact
 from dmdelta.sink.plan.table_mapping import plan_table
 from dmdelta.sink.plan.target_table import TargetColumn, TargetKey, TargetTable
 from dmdelta.sink.read.change_reader import changes_of
@@ -31,15 +32,29 @@ def image(id_=None, c=None):
     return variant.object_piece(fields), variant.metadata_bytes((b"id", b"c"))
 
 
+XA = [
+    ("insert", None, image(10, "a"), None, None),
+    ("insert", None, image(11, "old"), None, None),
+    ("update", image(11, "old"), image(11, "NEW"), False, None),
+    ("insert", None, image(12, "later"), None, None),
+]
+"""An event of two rows and one of a single row, prepared in an XA transaction, and a row behind its commit."""
+XA_PLACES = [(900, 100, 0), (900, 100, 1), (900, 200, 0), (901, 901, 0)]
+
+
 def changes(*rows, keys=BY_ID, **wanted):
     """(op, before, after, key_changed, image's names) of rows, as changes."""
     return [change for _, change in changes_of(rendered(*read(*rows, keys=keys, **wanted)))]
 
 
-def read(*rows, keys=BY_ID, **wanted):
-    """What Spark reads of the rows of `changes`, and the query."""
+def read(*rows, keys=BY_ID, places=None, **wanted):
+    """What Spark reads of the rows of `changes`, last row first, and the query.
+
+    Args:
+        places: at, own and row of each of them; each row is an event of its own by default.
+    """
     plan = plan_table(SCHEMA.name, SCHEMA, TargetTable("d", "t", COLUMNS, keys))
-    places = list(range(len(rows)))[::-1]
+    at, own, row = zip(*(places or [(number, number, 0) for number in range(len(rows))])[::-1], strict=True)
 
     def images(found):
         values, dictionaries = zip(*(one or ABSENT for one in found), strict=True)
@@ -50,9 +65,9 @@ def read(*rows, keys=BY_ID, **wanted):
     table = pa.table(
         {
             "op": pa.array(ops),
-            "at": pa.array(places, pa.int64()),
-            "own": pa.array(places, pa.int64()),
-            "row": pa.array([0] * len(rows), pa.int32()),
+            "at": pa.array(at, pa.int64()),
+            "own": pa.array(own, pa.int64()),
+            "row": pa.array(row, pa.int32()),
             "after": images(after),
             "before": images(before),
             "key_changed": pa.array(moved, pa.bool_()),
@@ -75,6 +90,18 @@ def test_rows_of_a_table_with_a_key():
     keys = ("2.id.`d`.`t`", "1.id.`d`.`t`")
     assert move == (Act.UPDATE, "2", "1", "(2,'b')", "`id`=2, `c`='b'", keys, ((2, 0),))
     assert delete == (Act.DELETE, "2", None, None, None, ("2.id.`d`.`t`",), ((3, 0),))
+
+
+def test_rows_of_an_xa_transaction_keep_their_order():
+    """All take effect at the commit, at 900; then the order is that of the events, of which each begins at row 0."""
+    ordered = changes(*XA, places=XA_PLACES)
+    assert [(change.act, change.values, change.events) for change in ordered] == [
+        (Act.INSERT, "(10,'a')", ((100, 0),)),
+        (Act.INSERT, "(11,'old')", ((100, 1),)),
+        (Act.UPDATE, "(11,'NEW')", ((200, 0),)),
+        (Act.INSERT, "(12,'later')", ((901, 0),)),
+    ]
+    assert [change.values for change in compact(ordered).rows] == ["(10,'a')", "(11,'NEW')", "(12,'later')"]
 
 
 def test_unique_values_before_and_after_are_keys():
