@@ -73,6 +73,10 @@ class Images:
                 starts[layout.rows] = begins + layout.values + offsets
         return starts
 
+    def lack(self, names: frozenset[str]) -> bool:
+        """Whether an image lacks one of these fields; a field that is NULL is not lacking."""
+        return any(not names <= layout.fields.keys() for layout in self._layouts)
+
     def numbers(self, at: Places, width: int) -> Places:
         """The unsigned numbers of `width` bytes, 1 to 4, at offsets in `data`."""
         if width == 3:

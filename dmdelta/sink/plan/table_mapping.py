@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from dmdelta.errors import SinkError
 from dmdelta.model.mysql_sql import quoted_name
-from dmdelta.model.schema import Column, TableName, TableSchema
+from dmdelta.model.schema import Column, ConstantColumn, TableName, TableSchema
 from dmdelta.model.type_names import BYTES, TEXTUAL, WHOLE
 from dmdelta.sink.change import Shape
 from dmdelta.sink.plan.target_table import PRIMARY, TargetColumn, TargetTable
@@ -69,6 +69,12 @@ class TablePlan:
     def table_key(self) -> str:
         """The key of the table as a whole."""
         return self.cascades or self.shape.table
+
+    @property
+    def key_names(self) -> frozenset[str]:
+        """The columns of all keys, except those that a route adds."""
+        parts = [column for key in self.keys for column, _, _ in key.parts]
+        return frozenset(column.name for column in parts if not isinstance(column, ConstantColumn))
 
     @property
     def plain(self) -> bool:

@@ -94,13 +94,14 @@ def read_changes(spark: SparkSession, bronze: str, wanted: Rendering, past: Past
     if not table.num_rows:
         return TableChanges(wanted.plan, None)
     changes = left_over(wanted.plan, rendered(table, wanted), past)
-    return replace(changes, marked=wanted.mark is not None, lacks_keys=wanted.lacks_keys)
+    return replace(changes, marked=wanted.mark is not None)
 
 
 def left_over(plan: TablePlan, every: Columns, past: Past) -> TableChanges:
     """The changes without those that an earlier run has executed."""
     remaining = past.left(every)
-    return TableChanges(plan, remaining, not plan.watched or _is_ascii(remaining))
+    is_ascii = not plan.watched or _is_ascii(remaining)
+    return TableChanges(plan, remaining, ascii=is_ascii, lacks_keys=remaining.lacks_keys)
 
 
 def changes_of(columns: Columns) -> list[tuple[int, Change]]:

@@ -32,6 +32,7 @@ class Columns:
         seq: where the changes take effect, for XA at the commit; `own` and `row`: their places in the log.
         identity, was, values, sets: as in `Change`.
         new, old: the text of each key after and before, by key; None in `old`: the change keeps its keys.
+        lacks_keys: images lack values of keys: each change has only the key of the table.
     """
 
     acts: npt.NDArray[np.int8]
@@ -44,6 +45,7 @@ class Columns:
     sets: Any
     new: tuple[Any, ...]
     old: tuple[Any, ...] = ()
+    lacks_keys: bool = False
 
     def __len__(self) -> int:
         return len(self.acts)
@@ -71,6 +73,7 @@ class Columns:
             sets=some(self.sets),
             new=tuple(map(some, self.new)),
             old=tuple(map(some, self.old)),
+            lacks_keys=self.lacks_keys,
         )
 
 
@@ -120,7 +123,11 @@ class _Maker:
                 hint="set binlog_row_image to FULL at the source, or give the target's table the source's key",
             )
         values, sets = self._values(after, deletes), self._sets(after, updates, deletes, moves)
-        new, old = self._keys(after, before, identity, was, updates)
+        lacks_keys = self._lacks_keys(before)
+        if plan.whole or lacks_keys:
+            new, old = (pa.repeat(pa.scalar(plan.table_key, TEXT), len(at)),), ()
+        else:
+            new, old = self._keys(after, before, identity, was, updates)
         return Columns(
             acts=self.acts,
             seq=at,
@@ -132,6 +139,7 @@ class _Maker:
             sets=sets,
             new=new,
             old=old,
+            lacks_keys=lacks_keys,
         )
 
     def _literals(self, image: str) -> Literals | None:
@@ -194,12 +202,17 @@ class _Maker:
                 present[column.name] = pa.array(held[codes])
         return present
 
+    def _lacks_keys(self, before: Literals | None) -> bool:
+        """Whether images lack values of keys. Deletes are never marked as partial, nor are updates whose two images
+        have all columns only together.
+        """
+        unmarked = before is not None and len(self.plan.keys) > 1 and before.images.lack(self.plan.key_names)
+        return self.wanted.lacks_keys or unmarked
+
     def _keys(
         self, after: Literals | None, before: Literals | None, identity: Any, was: Any, updates: Any
     ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         plan = self.plan
-        if plan.whole or self.wanted.lacks_keys:
-            return (pa.repeat(pa.scalar(plan.table_key, TEXT), len(self.acts)),), ()
         if plan.plain:
             key = plan.keys[0]
             ends = f".{key.parts[0][1]}{key.ends}"

@@ -47,7 +47,7 @@ class Rendering:
 
     @property
     def lacks_keys(self) -> bool:
-        """Images lack values of keys: each change has only the key of the table."""
+        """Images that are marked as partial lack values of keys: each change has only the key of the table."""
         return self.partial and len(self.plan.keys) > 1
 
     @property

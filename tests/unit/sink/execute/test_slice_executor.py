@@ -16,6 +16,12 @@ from tests.unit.sink.read.test_columns import BY_BOTH, BY_ID, XA, XA_PLACES, ima
 WORKERS = 4
 INSERTS = [("insert", None, image(key, f"u{key}"), None, None) for key in range(1, 9)]
 """Full images, as MINIMAL and NOBLOB log inserts."""
+DELETE = ("delete", image(1, absent=True), None, None, None)
+"""As MINIMAL logs it; it is not marked as partial."""
+MOVE = ("update", image(1, absent=True), image(1, "moved"), False, None)
+"""The images of an update that only together have all columns, so that it is not marked as partial."""
+TAKER = ("insert", None, image(9, "u1"), None, None)
+"""It takes a unique value that row 1 had."""
 UPDATES = [("update", image(key), image(key), False, ["id"]) for key in range(1, 9)]
 
 
@@ -52,6 +58,21 @@ def test_partial_images_of_a_table_with_several_keys(executed):
     assert None not in all_of_it
     kinds = [kind for kind, _ in all_of_it]
     assert kinds == ["update"] * 8 + ["insert"] * 8 + ["update"] * 8
+
+
+@pytest.mark.parametrize("giver", [DELETE, MOVE], ids=["delete", "update"])
+def test_before_images_without_a_key_of_the_table(executed, giver):
+    """They do not tell which unique value the row had: a row that takes it is executed after it."""
+    received = executed(INSERTS, [giver, TAKER], keys=BY_BOTH)
+    assert all(None in done for done in received)
+    behind = [done[done.index(None) + 1 :] for done in received]
+    assert [done for done in behind if done] == [[(giver[0], "1"), ("insert", "9")]]
+
+
+def test_before_images_without_other_columns(executed):
+    """All keys are known: nothing is drained."""
+    received = executed(INSERTS, [DELETE, TAKER], keys=BY_ID)
+    assert all(None not in done for done in received)
 
 
 def test_partial_images_of_a_table_with_one_key(executed):

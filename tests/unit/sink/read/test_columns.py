@@ -23,13 +23,13 @@ BY_BOTH = (*BY_ID, TargetKey("u", (("c", None),)))
 ABSENT = (variant_types.NULL, variant.metadata_bytes(()))
 
 
-def image(id_=None, c=None):
-    """A row image: (value, dictionary). None for no image of it."""
+def image(id_=None, c=None, *, absent=False):
+    """A row image: (value, dictionary). None for no image of it; `absent`: it does not have c."""
     fields = [
         (1, variant_types.NULL if c is None else variant.string_piece(c.encode())),
         (0, variant.int32_piece(id_ or 0)),
     ]
-    return variant.object_piece(fields), variant.metadata_bytes((b"id", b"c"))
+    return variant.object_piece(fields[1:] if absent else fields), variant.metadata_bytes((b"id", b"c"))
 
 
 XA = [
@@ -124,6 +124,15 @@ def test_images_with_some_columns_are_assignments():
     )
     assert (partial.values, partial.sets) == (None, "`id`=1")
     assert (full.values, full.sets) == ("(2,'y')", None)
+
+
+def test_deletes_without_the_columns_of_a_key():
+    """They have the key of the table, and so does every other change with them; NULL in a full image is a value."""
+    taker = ("insert", None, image(2, "u5"), None, None)
+    lacking = changes(("delete", image(1, absent=True), None, None, None), taker, keys=BY_BOTH)
+    assert [change.keys for change in lacking] == [("`d`.`t`",)] * 2
+    full = changes(("delete", image(1, None), None, None, None), taker, keys=BY_BOTH)
+    assert [change.keys for change in full] == [("1.id.`d`.`t`",), ("2.id.`d`.`t`", "U5.c.`d`.`t`")]
 
 
 def test_table_without_a_key():
