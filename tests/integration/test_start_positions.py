@@ -77,13 +77,18 @@ def task(mysql80: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ta
     made = Task(tmp_path, mysql80, mysql80.fresh_database("anew"), tables=TABLES)
     made.start_here()
     monkeypatch.setenv(PASSWORD_VARIABLE, mysql80.password)
+    fill(made)
+    return made
+
+
+def fill(task: Task) -> None:
+    """Create the tables, with three rows each."""
     for table in TABLES:
-        mysql80.execute(
+        task.server.execute(
             f"CREATE TABLE {table} (id INT PRIMARY KEY, v VARCHAR(20))",
             f"INSERT INTO {table} VALUES (1, 'first'), (2, 'goes'), (3, 'comes back')",
-            database=made.database,
+            database=task.database,
         )
-    return made
 
 
 def change(task: Task, word: str) -> None:
@@ -138,3 +143,22 @@ def test_a_task_restarts_at_meta_or_at_a_time(task, spark, capsys):
     task.catch_up("--start-time", moment)
     assert_silver_equals_source(spark, task)
     assert bronze_epochs(spark, task) == {**landed, 3: 2 * CHANGES}
+
+
+def test_a_task_restarts_at_a_time_after_a_load_at_one_position(mysql80, tmp_path, monkeypatch, spark):
+    """consistency: snapshot: the log after the load is applied in normal mode, and in safe mode when read again."""
+    settings = {"snapshot": {"consistency": "snapshot"}}
+    task = Task(tmp_path, mysql80, mysql80.fresh_database("anew"), tables=TABLES, mode="all", settings=settings)
+    monkeypatch.setenv(PASSWORD_VARIABLE, mysql80.password)
+    fill(task)
+    task.catch_up()
+    change(task, "one")
+    time.sleep(1.1)
+    moment = now().isoformat()
+    change(task, "two")
+    task.catch_up()
+    assert_silver_equals_source(spark, task)
+    change(task, "three")
+    task.catch_up("--start-time", moment)
+    assert_silver_equals_source(spark, task)
+    assert bronze_epochs(spark, task) == {2: 2 * CHANGES, 3: 2 * CHANGES}

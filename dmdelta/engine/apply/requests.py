@@ -147,7 +147,10 @@ def _begin(state: TableState, plan: RestartPlan, landed: LandedRange) -> Positio
 
 def _overlap_until(state: TableState, landed: LandedRange) -> Position | None:
     """Events before this position may be in silver already, from a snapshot or from an earlier epoch; None: none."""
-    of_source = landed.safe_until if _read_at(state, landed) is None else None
+    read_at = _read_at(state, landed)
+    # A later epoch repeats log from behind an exact snapshot, too.
+    is_exact = read_at is not None and read_at.epoch == landed.begin.epoch
+    of_source = None if is_exact else landed.safe_until
     return max(filter(None, (of_source, state.safe_until)), default=None)
 
 

@@ -9,8 +9,14 @@ from hypothesis import strategies as st
 from dmdelta.bronze.progress import LandedRange
 from dmdelta.checkpoint import Points, RestartPlan, SafeModePolicy, SourceEvidence
 from dmdelta.engine.apply.requests import RangeRequests, plan_version
+from dmdelta.lakehouse.layout import Lakehouse
+from dmdelta.model.change import Op
 from dmdelta.model.gtid import parse_gtid_set
 from dmdelta.model.position import Position
+from dmdelta.rules import SourceRules
+from dmdelta.silver.apply.silver_context import SilverContext
+from dmdelta.silver.rows.strategy import Mode
+from dmdelta.silver.schema.range_profile import TableEvents
 
 LAST = 0xFFFF
 
@@ -81,3 +87,28 @@ def test_an_exact_snapshot_replaces_the_log_before_it_but_not_its_own_rows(begin
     state.plan = RestartPlan(Position.of_chunk(1, 1), "")
     requests.states.read_exactly({state.name: log_at(500)})
     assert requests.begin(None, state.name, landed) == planned
+
+
+@pytest.mark.parametrize(
+    ("begin", "safe_until", "planned"),
+    [
+        (log_at(500), log_at(800), Mode.NORMAL),
+        (log_at(600), log_at(800), Mode.NORMAL),
+        (log_at(100, epoch=3), log_at(800, epoch=3), Mode.SAFE),
+        (log_at(600, epoch=3), log_at(800, epoch=3), Mode.SAFE),
+        (log_at(800, epoch=3), log_at(800, epoch=3), Mode.NORMAL),
+        (log_at(100, epoch=3), None, Mode.NORMAL),
+    ],
+)
+def test_log_that_is_read_again_is_applied_in_safe_mode_also_after_an_exact_snapshot(begin, safe_until, planned):
+    """The snapshot's position excludes an overlap only in the log that follows it, not in a later epoch."""
+    context = SilverContext(Lakehouse(root="/lake"), "task", "s", "run", "mysql", SourceRules())
+    requests = RangeRequests(context, Points("s"), SourceEvidence(None, None), SafeModePolicy(False, timedelta(0)))
+    state = requests.states.of(("shop", "t"))
+    state.plan = RestartPlan(log_at(500), "")
+    requests.states.read_exactly({state.name: log_at(500)})
+    landed = LandedRange(9, begin, log_at(900, begin.epoch), parse_gtid_set("", "mysql"), safe_until)
+    events = TableEvents(*state.name, {Op.INSERT: 1}, begin, begin)
+    request = requests.request(None, events, landed)
+    assert request.mode is planned
+    assert request.overlap_until == (safe_until if begin.epoch == 3 else None)
