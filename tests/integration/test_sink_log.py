@@ -166,6 +166,31 @@ def test_foreign_key_checks_are_satisfied(task):
 
 
 @pytest.mark.long
+def test_foreign_keys_to_what_keys_do_not_tell(task):
+    """A parent whose unique texts are not ASCII, and one that is referenced by a part of its key: no row is refused."""
+    task.sink = {"foreign-key-checks": True, "worker-count": 8, "batch": 2}
+    task.server.execute(
+        "CREATE TABLE named (id INT PRIMARY KEY, name VARCHAR(20) COLLATE utf8mb4_0900_ai_ci UNIQUE)",
+        "CREATE TABLE child (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES named (id))",
+        "CREATE TABLE pair (a INT, b INT, PRIMARY KEY (a, b))",
+        "CREATE TABLE part (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES pair (a))",
+        database=task.database,
+    )
+    for number in range(60):
+        task.server.execute(
+            f"INSERT INTO named VALUES ({number}, '{'e' if number < 20 else 'é'}{number}')",
+            f"INSERT INTO child VALUES ({number}, {number})",
+            f"INSERT INTO pair VALUES ({number}, 1)",
+            f"INSERT INTO part VALUES ({number}, {number})",
+            *([f"DELETE FROM part WHERE id = {number}", f"DELETE FROM pair WHERE a = {number}"] * (number % 3 == 1)),
+            *([f"DELETE FROM child WHERE id = {number}", f"DELETE FROM named WHERE id = {number}"] * (number % 3 == 2)),
+            database=task.database,
+        )
+    task.catch_up()
+    assert_same(task, "child", "named", "pair", "part")
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("target", ["mysql80_too"], indirect=True)
 def test_the_target_is_reached_over_tls(task, capsys):
     """An account that requires TLS: it works with the server's CA; without it the error says what is missing."""

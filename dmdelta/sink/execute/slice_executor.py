@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 
 from dmdelta.logging import get_logger
-from dmdelta.sink.change import Change, Shape
+from dmdelta.sink.change import Change
 from dmdelta.sink.execute.columnar_compactor import NetRows, net_rows
 from dmdelta.sink.execute.compactor import compact
 from dmdelta.sink.execute.dispatcher import Dispatcher
+from dmdelta.sink.plan.table_mapping import TablePlan
 from dmdelta.sink.read.change_reader import TableChanges
 
 log = get_logger(__name__)
@@ -24,14 +25,15 @@ class SliceExecution:
         compacts: changes of a row are merged where possible.
         ordered: changes of different tables may depend on each other: foreign keys are checked.
         merges: similar rows are merged into one statement.
-        whole: tables whose changes stay in one order, and the key that all these changes get.
+        whole: the keys of tables whose changes stay in one order: these changes have no other key. Tables that checked
+            foreign keys connect have one such key, so they keep their order together.
     """
 
     dispatcher: Dispatcher
     compacts: bool
     ordered: bool
     merges: bool = True
-    whole: dict[str, str] = field(default_factory=dict)
+    whole: set[str] = field(default_factory=set)
 
     def execute(self, tables: Sequence[Sequence[TableChanges]]) -> None:
         """Dispatch all changes of a slice, grouped by target table."""
@@ -41,7 +43,7 @@ class SliceExecution:
             self._one_by_one([one for group in tables for one in group])
             return
         for group in tables:
-            independent = _is_compactable(group) and group[0].plan.shape.table not in self.whole
+            independent = _is_compactable(group) and group[0].plan.table_key not in self.whole
             if independent and self._columnar(group):
                 continue
             if independent and self.compacts:
@@ -52,16 +54,15 @@ class SliceExecution:
     def _mark_ordered(self, group: Sequence[TableChanges]) -> None:
         """Mark a table whose changes cannot be distinguished by key; wait for those in flight."""
         plan = group[0].plan
-        table, key = plan.shape.table, plan.table_key
         why = next((one.plan.whole for one in group if one.plan.whole), "")
         if not why and not all(one.ascii for one in group):
             why = "its keys contain non-ASCII text under a collation that may treat different texts as equal"
         if not why and any(one.lacks_keys for one in group):
             why = "its row images contain only some of the columns (binlog_row_image), and it has several keys"
-        if why and self.whole.get(table) != key:
-            log.warning("table keeps its changes in order", table=table, why=why)
+        if why and plan.table_key not in self.whole:
+            log.warning("table keeps its changes in order", table=plan.shape.table, why=why)
             self.dispatcher.drain(self.dispatcher.snapshots.newest_pushed)
-            self.whole[table] = key
+            self.whole.add(plan.table_key)
 
     def _columnar(self, group: Sequence[TableChanges]) -> bool:
         """Dispatch many independent rows in columnar form; False if they are few, or depend on each other."""
@@ -81,19 +82,19 @@ class SliceExecution:
             dispatch(shape, changes)
 
     def _one_by_one(self, group: Sequence[TableChanges]) -> None:
-        for shape, change in _merged(group):
-            key = self.whole.get(shape.table, "")
-            self.dispatcher.dispatch(shape, (change._replace(keys=(key,)) if key else change,))
+        for plan, change in _merged(group):
+            key = plan.table_key
+            self.dispatcher.dispatch(plan.shape, (change._replace(keys=(key,)) if key in self.whole else change,))
 
 
-def _merged(group: Sequence[TableChanges]) -> list[tuple[Shape, Change]]:
-    """All changes with their shapes, in log order."""
+def _merged(group: Sequence[TableChanges]) -> list[tuple[TablePlan, Change]]:
+    """All changes with the plans of their tables, in log order."""
     if len(group) == 1:
-        shape = group[0].plan.shape
-        return [(shape, change) for _, change in group[0].changes()]
-    placed = [((at, *change.events[0]), one.plan.shape, change) for one in group for at, change in one.changes()]
+        plan = group[0].plan
+        return [(plan, change) for _, change in group[0].changes()]
+    placed = [((at, *change.events[0]), one.plan, change) for one in group for at, change in one.changes()]
     placed.sort(key=itemgetter(0))
-    return [(shape, change) for _, shape, change in placed]
+    return [(plan, change) for _, plan, change in placed]
 
 
 def _columnar_rows(group: Sequence[TableChanges]) -> NetRows | None:

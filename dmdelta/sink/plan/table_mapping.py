@@ -7,6 +7,7 @@ from dmdelta.model.mysql_sql import quoted_name
 from dmdelta.model.schema import Column, ConstantColumn, TableName, TableSchema
 from dmdelta.model.type_names import BYTES, TEXTUAL, WHOLE
 from dmdelta.sink.change import Shape
+from dmdelta.sink.plan.foreign_keys import ALONE, Connected
 from dmdelta.sink.plan.target_table import PRIMARY, TargetColumn, TargetTable
 
 FAMILIES = (
@@ -50,7 +51,7 @@ class TablePlan:
         whole: why the changes of the table must stay in one order; '' if they are ordered by key.
         watched: keys contain text whose collation may ignore more than ASCII case: non-ASCII text stays in one order.
         as_text: the JSON columns that are text in the target, as all are in MariaDB.
-        cascades: name of the group of tables whose changes must stay in one order with this one's; '' for none.
+        group: name of the group of tables that foreign keys connect with this one; '' for none, or if unchecked.
         plain: the only key is the identity, and its literal is unambiguous.
     """
 
@@ -63,12 +64,12 @@ class TablePlan:
     whole: str = ""
     watched: bool = False
     as_text: frozenset[str] = frozenset()
-    cascades: str = ""
+    group: str = ""
 
     @property
     def table_key(self) -> str:
-        """The key of the table as a whole."""
-        return self.cascades or self.shape.table
+        """The key of the table as a whole: with foreign keys, that of all tables that they connect with it."""
+        return self.group or self.shape.table
 
     @property
     def key_names(self) -> frozenset[str]:
@@ -90,7 +91,7 @@ def plan_table(
     target: TargetTable,
     *,
     foreign_keys: bool = False,
-    cascades: str = "",
+    connected: Connected = ALONE,
     tidb: bool = False,
 ) -> TablePlan:
     """Plan how rows are written.
@@ -98,7 +99,7 @@ def plan_table(
     Args:
         schema: the structure of the rows, with the name of the target's table.
         foreign_keys: the target checks them.
-        cascades: name of the group of tables that change each other's rows by cascades; '' for none.
+        connected: the tables that these connect with it.
         tidb: the target is TiDB.
 
     Raises:
@@ -110,9 +111,9 @@ def plan_table(
     identity, found_by = _identity(here, target)
     keys, whole = _keys(here, target, found_by)
     if foreign_keys:
-        parents, unknown = _parents(here, target)
-        keys, whole = (*keys, *parents), whole or unknown
-    whole = "foreign keys cascade" if cascades else whole
+        others, unknown = _related(here, target, connected)
+        keys, whole = (*keys, *(key for key in others if key not in keys)), whole or unknown
+    whole = "foreign keys cascade" if connected.cascades else whole
     listed = ", ".join(name for name, _ in columns)
     reversed_bits = tidb and any(column.type == "bit" and column.length > TIDB_BITS for _, column in columns)
     assigned = "" if reversed_bits else ", ".join(f"{name}=VALUES({name})" for name, _ in columns)
@@ -132,7 +133,7 @@ def plan_table(
         whole=whole,
         watched=watched,
         as_text=as_text,
-        cascades=cascades,
+        group=connected.group,
     )
 
 
@@ -176,16 +177,20 @@ def _keys(here: dict[str, Column], target: TargetTable, found_by: str) -> tuple[
     return tuple(plans), ""
 
 
-def _parents(here: dict[str, Column], target: TargetTable) -> tuple[list[KeyPlan], str]:
-    """The keys of the rows that foreign keys reference, in the form of the parent's own key."""
+def _related(here: dict[str, Column], target: TargetTable, connected: Connected) -> tuple[list[KeyPlan], str]:
+    """The keys that rows of different tables have in common: what foreign keys reference of this table, and of its
+    parents. It may be a part of a key, or no unique key: an additional key then relates a parent to its children.
+    """
+    related = [(one.columns, one.columns, one.schema, one.table) for one in connected.referenced]
+    related += [(one.columns, one.referenced, one.schema, one.table) for one in target.parents]
     plans: list[KeyPlan] = []
-    for parent in target.parents:
-        columns = [here.get(name.lower()) for name in parent.columns]
+    for own, names, schema, table in related:
+        columns = [here.get(name.lower()) for name in own]
         if None in columns:
-            return plans, f"its foreign key to {parent.table} has columns that are not in the log"
-        pairs = zip(columns, parent.referenced, strict=True)
+            return plans, f"a foreign key to {table} has columns that are not in the log"
+        pairs = zip(columns, names, strict=True)
         parts = tuple((column, name, None) for column, name in pairs if column is not None)
-        plans.append(KeyPlan(parts, f".{quoted_name(parent.schema, parent.table)}"))
+        plans.append(KeyPlan(parts, f".{quoted_name(schema, table)}"))
     return plans, ""
 
 

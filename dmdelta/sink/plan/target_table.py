@@ -16,9 +16,6 @@ _KEYS = """SELECT INDEX_NAME, COLUMN_NAME, SUB_PART FROM information_schema.STAT
 _PARENTS = """SELECT CONSTRAINT_NAME, COLUMN_NAME, REFERENCED_TABLE_SCHEMA, REFERENCED_TABLE_NAME,
     REFERENCED_COLUMN_NAME FROM information_schema.KEY_COLUMN_USAGE WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s
     AND REFERENCED_TABLE_NAME IS NOT NULL ORDER BY CONSTRAINT_NAME, ORDINAL_POSITION"""
-_FOREIGN_KEYS = """SELECT CONSTRAINT_SCHEMA, TABLE_NAME, UNIQUE_CONSTRAINT_SCHEMA, REFERENCED_TABLE_NAME,
-    DELETE_RULE IN ('NO ACTION', 'RESTRICT') AND UPDATE_RULE IN ('NO ACTION', 'RESTRICT')
-    FROM information_schema.REFERENTIAL_CONSTRAINTS"""
 PRIMARY = "PRIMARY"
 
 
@@ -103,20 +100,6 @@ def read_target(ask: Ask, schema: str, table: str) -> TargetTable | None:
         for pairs in foreign.values()
     )
     return TargetTable(written_schema, written_table, by_name, tuple(keys), parents)
-
-
-def read_cascades(ask: Ask) -> dict[TableName, str]:
-    """The tables whose rows foreign keys change by cascades (CASCADE, SET NULL), and all tables that foreign keys
-    connect to them, each with the name of its group.
-    """
-    groups: dict[TableName, set[TableName]] = {}
-    changed: set[TableName] = set()
-    for schema, table, other_schema, other_table, restricts in ask(_FOREIGN_KEYS):
-        child, parent = (schema, table), (other_schema, other_table)
-        joined = groups.get(child, {child}) | groups.get(parent, {parent})
-        groups.update(dict.fromkeys(joined, joined))
-        changed |= set() if restricts else {child}
-    return {name: f"cascades of {'.'.join(min(group))}" for name, group in groups.items() if group & changed}
 
 
 def read_collations(ask: Ask) -> frozenset[str]:

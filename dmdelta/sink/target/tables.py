@@ -16,10 +16,11 @@ from dmdelta.model.schema import Column, ConstantColumn, TableName, TableSchema
 from dmdelta.rules import Route
 from dmdelta.sink.plan.creation import ColumnChange, add_columns, column_statement, create_table
 from dmdelta.sink.plan.ddl import ALREADY, IN_DOUBT, STRANGE
+from dmdelta.sink.plan.foreign_keys import ALONE, ForeignKeys, read_foreign_keys
 from dmdelta.sink.plan.repetition import assert_repeatable
 from dmdelta.sink.plan.single_actions import Already, plan_rest
 from dmdelta.sink.plan.table_mapping import TablePlan, plan_table
-from dmdelta.sink.plan.target_table import PRIMARY, TargetTable, read_cascades, read_collations, read_target
+from dmdelta.sink.plan.target_table import PRIMARY, TargetTable, read_collations, read_target
 from dmdelta.sink.target.connection import REFUSED, TARGET_RETRY, TargetServer, ask, code_of, execute
 from dmdelta.sink.target.metadata import FLUSHER, Metadata
 from dmdelta.sink.target.target_session import TargetSession
@@ -49,7 +50,7 @@ class Tables:
     _session: TargetSession = field(init=False)
     _known: dict[TableName, TargetTable] = field(default_factory=dict)
     _plans: dict[tuple[TableName, int], TablePlan] = field(default_factory=dict)
-    _cascades: dict[TableName, str] | None = None
+    _foreign_keys: ForeignKeys | None = None
     _collations: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
@@ -81,8 +82,8 @@ class Tables:
             if loaded and route.merged:
                 target = self._known[route.name] = self._with_columns(schema.columns, target)
             checks = self.server.foreign_key_checks
-            cascades = self._joined_by_cascades().get(target.name, "") if checks else ""
-            known = plan_table(source, routed, target, foreign_keys=checks, cascades=cascades, tidb=self.server.tidb)
+            connected = self._checked_foreign_keys().of(target.name) if checks else ALONE
+            known = plan_table(source, routed, target, foreign_keys=checks, connected=connected, tidb=self.server.tidb)
             self._plans[source, version] = known
             log.info("sink table", table=known.shape.table, keyed=bool(known.identity), whole=known.whole)
             if schema.primary_key and not known.identity:
@@ -179,7 +180,7 @@ class Tables:
         """Forget the structures: they have changed."""
         self._known.clear()
         self._plans.clear()
-        self._cascades = None
+        self._foreign_keys = None
 
     def close(self) -> None:
         """Close the connection; the next statement opens another one."""
@@ -248,10 +249,10 @@ class Tables:
             )
         return target
 
-    def _joined_by_cascades(self) -> dict[TableName, str]:
-        if self._cascades is None:
-            self._cascades = read_cascades(self._rows)
-        return self._cascades
+    def _checked_foreign_keys(self) -> ForeignKeys:
+        if self._foreign_keys is None:
+            self._foreign_keys = read_foreign_keys(self._rows)
+        return self._foreign_keys
 
     def _target_collations(self) -> frozenset[str]:
         if not self._collations:

@@ -1,5 +1,6 @@
 """Executing slices: changes whose keys say less than those in flight wait for them."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -7,11 +8,15 @@ import pytest
 from dmdelta.sink.execute.slice_executor import SliceExecution
 from dmdelta.sink.execute.worker import Mark
 from dmdelta.sink.execution_log import ExecutedEvents
+from dmdelta.sink.plan.foreign_keys import ALONE, Connected, Reference
+from dmdelta.sink.plan.table_mapping import plan_table
+from dmdelta.sink.plan.target_table import Parent, TargetColumn, TargetKey, TargetTable
 from dmdelta.sink.read import change_reader
 from dmdelta.sink.read.change_reader import Past, left_over, read_changes
 from dmdelta.sink.read.columns import rendered
+from dmdelta.sink.read.image_query import Rendering
 from tests.unit.sink.execute.test_dispatcher import queues_of
-from tests.unit.sink.read.test_columns import BY_BOTH, BY_ID, XA, XA_PLACES, image, read
+from tests.unit.sink.read.test_columns import BY_BOTH, BY_ID, COLUMNS, SCHEMA, XA, XA_PLACES, image, read
 
 WORKERS = 4
 INSERTS = [("insert", None, image(key, f"u{key}"), None, None) for key in range(1, 9)]
@@ -94,3 +99,69 @@ def test_rows_of_an_xa_transaction_in_tables_that_depend_on_each_other():
         groups.append([left_over(wanted.plan, rendered(table, wanted), Past(1, ExecutedEvents()))])
     execution.execute(groups[::-1])
     assert queue.done == [("insert", "10"), ("insert", "11"), ("update", "11"), ("insert", "12")]
+
+
+def related(table, keys, *slices, parents=(), connected=ALONE):
+    """What a table that foreign keys connect with others has in some slices of inserts: (seq, id, c)."""
+    collated = {**COLUMNS, "c": TargetColumn("c", "varchar", "utf8mb4_0900_ai_ci")}
+    schema = replace(SCHEMA, table=table)
+    plan = plan_table(
+        schema.name, schema, TargetTable("d", table, collated, keys, parents), foreign_keys=True, connected=connected
+    )
+    found = []
+    for rows in slices:
+        read_rows, _ = read(
+            *(("insert", None, image(key, text), None, None) for _, key, text in rows),
+            places=[(seq, seq, 0) for seq, _, _ in rows],
+        )
+        wanted = Rendering(plan, "", frozenset({"insert"}))
+        found.append([left_over(plan, rendered(read_rows, wanted), Past(1, ExecutedEvents()))])
+    return found
+
+
+def test_tables_that_foreign_keys_connect_keep_their_order_together():
+    """A non-ASCII unique value takes the order by keys from its table, and then from the tables around it, too."""
+    dispatcher, queues = queues_of(WORKERS, 1, shown)
+    execution = SliceExecution(dispatcher, compacts=True, ordered=True)
+    group = Connected("group", referenced=(Reference("d", "parent", ("id",)),))
+    parents = related("parent", BY_BOTH, [(1, 1, "a"), (3, 2, "b")], [(5, 3, "é"), (7, 4, "d")], connected=group)
+    children = related(
+        "child",
+        BY_ID,
+        [(2, 1, "x"), (4, 2, "x")],
+        [(6, 3, "x"), (8, 4, "x")],
+        [(9, 5, "x"), (10, 6, "x")],
+        parents=(Parent(("id",), "d", "parent", ("id",)),),
+        connected=Connected("group"),
+    )
+    execution.execute([parents[0], children[0]])
+    assert all(None not in one.done for one in queues)
+    execution.execute([parents[1], children[1]])
+    execution.execute([children[2]])
+    (together,) = [done for done in (one.done[one.done.index(None) + 1 :] for one in queues) if done]
+    assert together == [("insert", str(key)) for key in (3, 3, 4, 4, 5, 6)]
+
+
+def test_a_parent_that_is_referenced_by_a_part_of_its_key():
+    """The children of a value and all rows of the parent that have it go to one worker."""
+    dispatcher, queues = queues_of(WORKERS, 1, shown)
+    execution = SliceExecution(dispatcher, compacts=True, ordered=True)
+    by_two = (TargetKey("PRIMARY", (("id", None), ("c", None))),)
+    group = Connected("group", referenced=(Reference("d", "parent", ("id",)),))
+    keys = range(1, 9)
+    ((parents,), (children,)) = (
+        related("parent", by_two, [(2 * key, key, "p") for key in keys], connected=group),
+        related(
+            "child",
+            BY_ID,
+            [(2 * key + 1, key, "x") for key in keys],
+            parents=(Parent(("id",), "d", "parent", ("id",)),),
+            connected=Connected("group"),
+        ),
+    )
+    execution.execute([parents, children])
+    received = [done for done in (one.done for one in queues) if done]
+    assert len(received) > 1
+    for done in received:
+        for key in keys:
+            assert (("insert", f"({key},'p')") in done) is (("insert", str(key)) in done)

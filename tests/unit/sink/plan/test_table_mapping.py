@@ -4,8 +4,9 @@ import pytest
 
 from dmdelta.errors import SinkError
 from dmdelta.model.schema import Column, TableSchema
+from dmdelta.sink.plan.foreign_keys import ALONE, Connected, Reference
 from dmdelta.sink.plan.table_mapping import plan_table
-from dmdelta.sink.plan.target_table import Parent, TargetColumn, TargetKey, TargetTable, read_cascades
+from dmdelta.sink.plan.target_table import Parent, TargetColumn, TargetKey, TargetTable
 
 SOURCE = TableSchema("d", "t", (Column("id", "int"), Column("name", "varchar", charset="utf8mb4")), ("id",))
 COLUMNS = {
@@ -15,9 +16,9 @@ COLUMNS = {
 PRIMARY = TargetKey("PRIMARY", (("id", None),))
 
 
-def planned(*keys, columns=None, parents=(), foreign_keys=False):
+def planned(*keys, columns=None, parents=(), foreign_keys=False, connected=ALONE):
     target = TargetTable("d", "t", {**COLUMNS, **(columns or {})}, keys, parents)
-    return plan_table(("d", "t"), SOURCE, target, foreign_keys=foreign_keys)
+    return plan_table(("d", "t"), SOURCE, target, foreign_keys=foreign_keys, connected=connected)
 
 
 def test_same_table():
@@ -107,22 +108,39 @@ def test_documents_that_are_text_in_the_target():
     assert plan_table(("d", "t"), source, TargetTable("d", "t", there)).as_text == {"j"}
 
 
-def test_cascading_foreign_keys():
-    """All tables that foreign keys connect to a cascading one share one order; others have their own."""
-    rows = [
-        ("d", "child", "d", "parent", 0),
-        ("d", "grandchild", "d", "child", 1),
-        ("d", "grandchild", "e", "other", 1),
-        ("d", "a", "d", "b", 1),
-    ]
-    found = read_cascades(lambda _: rows)
-    assert found.keys() == {("d", "child"), ("d", "parent"), ("d", "grandchild"), ("e", "other")}
-    assert set(found.values()) == {"cascades of d.child"}
+def test_groups_of_foreign_keys():
+    """The key of a table as a whole is that of its group; a group with a cascade has one order from the start."""
     assert planned(PRIMARY).table_key == "`d`.`t`"
-    target = TargetTable("d", "t", COLUMNS, (PRIMARY,))
-    plan = plan_table(("d", "t"), SOURCE, target, foreign_keys=True, cascades="cascades of d.child")
-    assert plan.table_key == "cascades of d.child"
+    plan = planned(PRIMARY, foreign_keys=True, connected=Connected("group"))
+    assert (plan.table_key, plan.whole) == ("group", "")
+    plan = planned(PRIMARY, foreign_keys=True, connected=Connected("group", cascades=True))
+    assert plan.table_key == "group"
     assert plan.whole
+
+
+@pytest.mark.parametrize("names", [("ID",), ("name",), ("id", "name")], ids=["other case", "no key", "more than a key"])
+def test_what_foreign_keys_reference(names):
+    """It is a further key of the parent, and the same as that of its children, also if it is no key of the parent."""
+    reference = Reference("D", "T", names)
+    parent = planned(PRIMARY, foreign_keys=True, connected=Connected("group", referenced=(reference,)))
+    own = ("id", "name")[: len(names)]
+    child = planned(PRIMARY, parents=(Parent(own, "D", "T", names),), foreign_keys=True)
+    shown = [[(tuple(name for _, name, _ in key.parts), key.ends) for key in plan.keys] for plan in (parent, child)]
+    assert shown[0] == shown[1] == [(("id",), ".`d`.`t`"), (names, ".`D`.`T`")]
+
+
+def test_references_to_a_key():
+    """The parent's own key relates it to its children; it has no other key, and its literal remains the key."""
+    connected = Connected("group", referenced=(Reference("d", "t", ("id",)),))
+    plan = planned(PRIMARY, foreign_keys=True, connected=connected)
+    assert plan.plain
+
+
+def test_references_to_columns_that_are_not_in_the_log():
+    """Nothing relates a parent to its children: their changes stay in one order."""
+    connected = Connected("group", referenced=(Reference("d", "t", ("own",)),))
+    assert planned(PRIMARY, foreign_keys=True, connected=connected).whole
+    assert planned(PRIMARY, parents=(Parent(("own",), "d", "p", ("id",)),), foreign_keys=True).whole
 
 
 def test_checked_foreign_keys():

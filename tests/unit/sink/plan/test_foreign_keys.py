@@ -1,0 +1,44 @@
+"""What the target's foreign keys mean for the order of changes."""
+
+from dmdelta.sink.plan.foreign_keys import ALONE, Reference, read_foreign_keys
+
+RULES = [
+    ("d", "child", "d", "parent", 0),
+    ("d", "grandchild", "d", "child", 1),
+    ("d", "grandchild", "e", "Other", 1),
+    ("d", "a", "d", "b", 1),
+]
+"""Child and parent, and whether a foreign key only restricts."""
+REFERENCED = [
+    ("d", "child", "f", "d", "parent", "x"),
+    ("d", "child", "f", "d", "parent", "y"),
+    ("d", "grandchild", "f", "d", "child", "id"),
+    ("d", "grandchild", "g", "d", "child", "id"),
+    ("d", "grandchild", "h", "e", "other", "id"),
+    ("d", "a", "f", "d", "b", "id"),
+]
+"""Child and the foreign key's name, and each column that it references."""
+
+
+def read():
+    return read_foreign_keys(lambda sql: RULES if "REFERENTIAL_CONSTRAINTS" in sql else REFERENCED)
+
+
+def test_tables_that_foreign_keys_connect():
+    """They are one group, whose tables have all one order if one of them changes by a cascade."""
+    found = read()
+    of_child = {found.of(("d", name)) for name in ("child", "parent", "grandchild")} | {found.of(("e", "Other"))}
+    assert {(one.group, one.cascades) for one in of_child} == {("foreign keys of d.child", True)}
+    assert {(found.of(("d", name)).group, found.of(("d", name)).cascades) for name in "ab"} == {
+        ("foreign keys of d.a", False)
+    }
+    assert found.of(("d", "alone")) == ALONE
+
+
+def test_columns_that_foreign_keys_reference():
+    """Each list once, with the names that the foreign keys have, whatever the case of the table's name."""
+    found = read()
+    assert found.of(("d", "parent")).referenced == (Reference("d", "parent", ("x", "y")),)
+    assert found.of(("d", "child")).referenced == (Reference("d", "child", ("id",)),)
+    assert found.of(("e", "Other")).referenced == (Reference("e", "other", ("id",)),)
+    assert found.of(("d", "grandchild")).referenced == ()
