@@ -8,7 +8,9 @@ from dataclasses import replace
 import pytest
 
 from dmdelta.errors import SinkError
+from dmdelta.sink.change import Shape
 from dmdelta.sink.execute.worker import execute_written
+from dmdelta.sink.plan import sql
 from dmdelta.sink.read.literals import NAMELESS
 from dmdelta.sink.settings import SinkSettings
 from dmdelta.sink.target.connection import connect
@@ -84,6 +86,25 @@ def test_many_enum_values_without_a_name(target, update):
             execute_written(connection, f"INSERT INTO {database}.t (id,e,n) VALUES {rows},({count},'a','too long for')")
         connection.rollback()
     assert target.query("SELECT count(*), sum(e = 0) FROM t", database) == ((count, count),)
+
+
+@pytest.mark.parametrize(
+    "target", ["mysql80_too", "mysql57", "mariadb", pytest.param("tidb", marks=pytest.mark.tidb)], indirect=True
+)
+def test_keys_with_an_enum_value_without_a_name(target):
+    """Exactly the rows are deleted or changed, in one statement with rows whose values have names, too."""
+    database = target.fresh_database("nameless")
+    rows = [(1, NAMELESS), (1, "'a'"), (2, NAMELESS), (3, NAMELESS), (4, "'b'")]
+    target.execute("CREATE TABLE t (id INT, e ENUM('a', 'b'), n INT, PRIMARY KEY (id, e))", database=database)
+    shape = Shape(f"{database}.t", "(`id`, `e`, `n`)", "", "(`id`, `e`)")
+    with closing(connect(target_of(target), autocommit=False)) as connection:
+        execute_written(connection, sql.insert(shape, [f"({key},{value},0)" for key, value in rows]))
+        execute_written(connection, sql.delete(shape, ["(1,'a')", "(2,'')", "(4,'b')"]))
+        execute_written(connection, sql.update(shape, f"`id`=3, `e`={NAMELESS}, `n`=1", "(3,'')"))
+        execute_written(connection, sql.update(shape, "`id`=1, `e`='b', `n`=1", "(1,'')"))
+        connection.commit()
+    left = target.query("SELECT id, e + 0, n FROM t ORDER BY id", database)
+    assert [tuple(map(int, row)) for row in left] == [(1, 2, 1), (3, 0, 1)]
 
 
 @pytest.mark.parametrize("target", TARGETS, indirect=True)

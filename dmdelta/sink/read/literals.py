@@ -72,7 +72,7 @@ class Literals:
 
     def identities(self, columns: Sequence[Column]) -> Any:
         """A key: one literal, or several in parentheses; NULL if a part of it is NULL."""
-        parts = [self.of(column) for column in columns]
+        parts = [self._compared(column) for column in columns]
         return parts[0] if len(parts) == 1 else joined("(", *_between(",", parts), ")")
 
     def conditions(self, columns: Sequence[tuple[str, Column]], as_text: Collection[str] = ()) -> Any:
@@ -119,6 +119,15 @@ class Literals:
         if column.type in _APPROXIMATE:
             return pc.add(doubles(self.images, name), 0.0).cast(TEXT)
         return self.of(column)
+
+    def _compared(self, column: Column) -> Any:
+        """Literals that the value equals: a condition does not change an ENUM value without a name, so that no server
+        protests. It equals '': MySQL and MariaDB do not find it as a number among names, `(id, e) IN ((1,'a'),(2,0))`.
+        """
+        value = self.of(column)
+        if column.type != "enum" or "" in column.members:
+            return value
+        return pc.if_else(pc.equal(value, word(NAMELESS)), word("''"), value)
 
     def _literals(self, column: Column) -> Any:
         kind, name = column.type, column.name

@@ -61,6 +61,16 @@ def test_tuples_conditions_and_assignments():
     assert found.assignments(columns, {"c": [True, False]}).to_pylist() == ["`id`=0, `c`='x'", "`id`=1"]
 
 
+def test_keys_with_an_enum_value_without_a_name():
+    """A condition compares it with '', which is a value without a protest; a name of the ENUM remains one."""
+    values, number = (string(""), string("a"), variant_types.NULL), Column("id", "int")
+    found, enum = literals_of(*values), Column("c", "enum", members=("a",))
+    assert found.identities((number, enum)).to_pylist() == ["(0,'')", "(1,'a')", None]
+    assert found.identities((enum,)).to_pylist() == ["''", "'a'", None]
+    named = Column("c", "enum", members=("a", ""))
+    assert literals_of(*values).identities((named,)).to_pylist() == ["''", "'a'", None]
+
+
 def test_a_long_text_is_compared_once():
     """No index covers the text, and the packet size is limited."""
     long = "x" * 3073
