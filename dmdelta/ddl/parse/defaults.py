@@ -5,7 +5,7 @@ from typing import Literal
 
 from dmdelta.ddl.parse.actions import Action, Convert, charset_option
 from dmdelta.ddl.parse.alter_parser import alter_actions
-from dmdelta.ddl.parse.statements import statement_cursor
+from dmdelta.ddl.parse.statements import at_unnamed_database, statement_cursor
 from dmdelta.ddl.tokens import Cursor
 from dmdelta.model.schema import TableName
 
@@ -25,8 +25,7 @@ def database_charset(sql: str, default_schema: str) -> tuple[Verb, str, str | No
     if not cursor.accept_any("DATABASE", "SCHEMA"):
         return None
     cursor.accept("IF", "NOT", "EXISTS")
-    unnamed = verb == "ALTER" and cursor.peek() in ("CHARACTER", "CHARSET", "COLLATE", "DEFAULT")
-    name = default_schema if unnamed else cursor.identifier()
+    name = default_schema if at_unnamed_database(cursor, verb) else cursor.identifier()
     return None if name is None else (verb, name, _first_charset(cursor))
 
 

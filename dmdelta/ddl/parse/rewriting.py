@@ -3,7 +3,14 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from dmdelta.ddl.parse.statements import accept_modifiers, at_new_name, at_partner, skip_wait, statement_cursor
+from dmdelta.ddl.parse.statements import (
+    accept_modifiers,
+    at_new_name,
+    at_partner,
+    at_unnamed_database,
+    skip_wait,
+    statement_cursor,
+)
 from dmdelta.ddl.tokens import Cursor, Token, split_at_commas, tokenize
 from dmdelta.model.mysql_sql import quoted_name
 from dmdelta.model.schema import TableName
@@ -91,9 +98,13 @@ class _Reader:
         if name is not None:
             yield _replaced(cursor.since(start), quoted_name(*self._names.table(name)))
 
-    def database(self) -> Iterator[Place]:
-        """Consume a database name."""
+    def database(self, verb: str) -> Iterator[Place]:
+        """Consume a database name; that of the default database is inserted where the statement has none."""
         _if_exists(self.cursor)
+        if at_unnamed_database(self.cursor, verb):
+            begin = self.cursor.rest()[0].begin
+            yield Place(begin, begin, f"{quoted_name(self._names.database(self._names.default_schema))} ")
+            return
         start = self.cursor.position
         name = self.cursor.identifier()
         if name is not None:
@@ -132,7 +143,7 @@ def _object(reader: _Reader, verb: str) -> Iterator[Place]:
     cursor = reader.cursor
     kind = cursor.accept_any("TABLE", "TABLES", "INDEX", "DATABASE", "SCHEMA")
     if kind in ("DATABASE", "SCHEMA"):
-        yield from reader.database()
+        yield from reader.database(verb)
     elif kind == "INDEX":
         while not cursor.ended and not cursor.accept("ON"):
             cursor.take()

@@ -20,6 +20,8 @@ DdlOp = Literal[
     "drop_database",
 ]
 
+_DATABASE_OPTIONS = ("CHARACTER", "CHARSET", "COLLATE", "DEFAULT", "ENCRYPTION", "READ")
+
 
 @dataclass(frozen=True, slots=True)
 class StatementTarget:
@@ -164,10 +166,14 @@ def _alter_table(cursor: Cursor, default: str) -> Iterator[StatementTarget]:
 def _database(cursor: Cursor, verb: str, default: str) -> Iterator[StatementTarget]:
     _if_exists(cursor)
     ops: dict[str, DdlOp] = {"CREATE": "create_database", "ALTER": "alter_database", "DROP": "drop_database"}
-    unnamed = verb == "ALTER" and cursor.peek() in ("CHARACTER", "CHARSET", "COLLATE", "DEFAULT", "ENCRYPTION", "READ")
-    name = default if unnamed else cursor.identifier()
+    name = default if at_unnamed_database(cursor, verb) else cursor.identifier()
     if name is not None:
         yield StatementTarget(ops[verb], name, None)
+
+
+def at_unnamed_database(cursor: Cursor, verb: str) -> bool:
+    """Whether an option follows instead of a database's name: ALTER DATABASE then alters the default one."""
+    return verb == "ALTER" and cursor.peek() in _DATABASE_OPTIONS
 
 
 def _renames(cursor: Cursor, default: str) -> Iterator[StatementTarget]:

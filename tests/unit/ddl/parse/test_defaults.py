@@ -20,6 +20,7 @@ from dmdelta.ddl.parse.defaults import altered_table, converts, database_charset
         ("CREATE DATABASE charset CHARSET latin1", ("CREATE", "charset", "latin1")),
         ("ALTER DATABASE x CHARSET utf8", ("ALTER", "x", "utf8mb3")),
         ("ALTER DATABASE x READ ONLY = 1", ("ALTER", "x", None)),
+        ("ALTER DATABASE READ ONLY = 1", ("ALTER", "db", None)),
         ("ALTER DATABASE CHARACTER SET latin1", ("ALTER", "db", "latin1")),
         ("ALTER SCHEMA CHARSET latin1", ("ALTER", "db", "latin1")),
         ("ALTER DATABASE COLLATE latin1_bin", ("ALTER", "db", "latin1")),

@@ -43,6 +43,13 @@ T, U = "`to_d`.`to_t`", "`to_d`.`to_u`"
         ("CREATE INDEX i USING HASH ON x.t (a)", "CREATE INDEX i USING HASH ON `to_x`.`to_t` (a)"),
         ("DROP SCHEMA x", "DROP SCHEMA `to_x`"),
         ("ALTER DATABASE x CHARSET utf8mb4", "ALTER DATABASE `to_x` CHARSET utf8mb4"),
+        ("ALTER DATABASE CHARACTER SET utf8mb4", "ALTER DATABASE `to_d` CHARACTER SET utf8mb4"),
+        ("ALTER SCHEMA DEFAULT  COLLATE = x", "ALTER SCHEMA `to_d` DEFAULT  COLLATE = x"),
+        ("ALTER DATABASE\tcharset utf8mb4", "ALTER DATABASE\t`to_d` charset utf8mb4"),
+        ("ALTER DATABASE ENCRYPTION 'Y'", "ALTER DATABASE `to_d` ENCRYPTION 'Y'"),
+        ("ALTER DATABASE READ ONLY = 1", "ALTER DATABASE `to_d` READ ONLY = 1"),
+        ("ALTER DATABASE `read` READ ONLY = 1", "ALTER DATABASE `to_read` READ ONLY = 1"),
+        ("DROP DATABASE charset", "DROP DATABASE `to_charset`"),
     ],
 )  # fmt: skip
 def test_names_are_replaced(sql, wanted):
