@@ -37,9 +37,11 @@ ORDER BY table_schema, table_name, ordinal_position
 _KEYS = """
 SELECT table_schema, table_name, index_name, column_name, nullable, sub_part
 FROM information_schema.statistics
-WHERE non_unique = 0 AND table_schema IN %s
+WHERE non_unique = 0 AND table_schema IN %s{}
 ORDER BY table_schema, table_name, index_name, seq_in_index
 """
+
+_ONE_TABLE = " AND table_name = %s"
 
 _GEOMETRY = frozenset(
     [
@@ -97,17 +99,20 @@ def read_schemas(
     for schema, table, *fields in query(connection, _COLUMNS.format(""), (schemas,)):
         if (schema, table) in names:
             columns[schema, table].append(_column(fields, mariadb=mariadb))
-    keys = _keys(query(connection, _KEYS, (schemas,)))
+    keys = _keys(query(connection, _KEYS.format(""), (schemas,)))
     return [TableSchema(*name, tuple(listed), *keys.get(name, ((), ""))) for name, listed in columns.items()]
 
 
-def read_columns(connection: "Connection[Any]", name: TableName) -> list[Column]:
-    """The current columns of one table, without a look at the others; empty if it does not exist. Raises as
+def read_structure(connection: "Connection[Any]", name: TableName) -> TableSchema:
+    """The current structure of one table, without a look at the others; without columns if it does not exist. Raises as
     `read_schemas`.
     """
-    rows = query(connection, _COLUMNS.format(" AND table_name = %s"), ((name[0],), name[1]))
+    of_table = ((name[0],), name[1])
+    rows = query(connection, _COLUMNS.format(_ONE_TABLE), of_table)
+    keys = _keys(query(connection, _KEYS.format(_ONE_TABLE), of_table))
     mariadb = _is_mariadb(connection)
-    return [_column(fields, mariadb=mariadb) for schema, table, *fields in rows if (schema, table) == name]
+    columns = tuple(_column(fields, mariadb=mariadb) for schema, table, *fields in rows if (schema, table) == name)
+    return TableSchema(*name, columns, *keys.get(name, ((), "")))
 
 
 def _is_mariadb(connection: "Connection[Any]") -> bool:

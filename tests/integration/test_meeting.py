@@ -81,6 +81,28 @@ def test_a_table_that_changes_after_the_snapshot_is_an_error(server: str, reques
         reading.result()
 
 
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_column_that_is_added_before_the_snapshot_is_an_error(server: str, request: pytest.FixtureRequest) -> None:
+    """The log continues at the snapshot, so silver would not follow the statement."""
+    source: Server = request.getfixturevalue(server)
+    database = source.fresh_database("meet")
+    source.execute("CREATE TABLE a (id INT PRIMARY KEY)", database=database)
+    (schema,), shared = structures_of(source, database), SnapshotBarrier("five", 1)
+    source.execute("ALTER TABLE a ADD c INT NOT NULL DEFAULT 5", database=database)
+
+    def read() -> None:
+        for _, parts in read_together(endpoint_of(source), [Chunk(1, schema)], source.flavor, shared, 0):
+            next(parts)
+            with pytest.raises(StructureChanged, match=r"\.a was changed after its snapshot was planned: c \(new\)"):
+                next(parts)
+
+    with ThreadPoolExecutor() as pool, closing(open_connection(endpoint_of(source))) as leader:
+        call(leader, shared)
+        reading = pool.submit(read)
+        lead(leader, shared, lambda: False)
+        reading.result()
+
+
 def test_readers_without_a_leader_do_not_wait(mysql80: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """A meeting that fails ends for all: the leader lacks a reader, and the reader lacks its leader."""
     monkeypatch.setattr(meetings, "READY_SECONDS", 0.3)

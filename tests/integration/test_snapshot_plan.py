@@ -191,6 +191,8 @@ def test_a_chunk_of_another_server_is_refused(server: Server, database: str) -> 
         "MODIFY d DECIMAL(9,4)",
         "DROP COLUMN i",
         "CHANGE i j INT, CHANGE j i INT",
+        "DROP PRIMARY KEY",
+        "DROP PRIMARY KEY, ADD PRIMARY KEY (id, i)",
     ],
 )
 def test_a_table_that_was_changed_is_an_error_with_its_name(server: Server, database: str, action: str) -> None:
@@ -200,6 +202,23 @@ def test_a_table_that_was_changed_is_an_error_with_its_name(server: Server, data
     with pytest.raises(StructureChanged, match=rf"{database}\.alterable was changed") as changed:
         read_all(server, schema)
     assert "--remove-meta" in (changed.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("action", "named"),
+    [("ADD COLUMN k INT NOT NULL DEFAULT 5", r"k \(new\)"), ("MODIFY a INT NOT NULL, ADD PRIMARY KEY (a)", "its key")],
+)
+def test_a_table_without_a_key_that_was_changed_is_an_error(
+    server: Server, database: str, action: str, named: str
+) -> None:
+    """Its log continues after the rows, so silver would not follow the statement."""
+    server.execute("CREATE TABLE plain (a INT)", "INSERT INTO plain VALUES (1)", database=database)
+    (schema,) = (found for found in structures_of(server, database) if found.table == "plain")
+    rows, _ = read_all(server, schema)
+    assert rows == 1
+    server.execute(f"ALTER TABLE plain {action}", database=database)
+    with pytest.raises(StructureChanged, match=rf"{database}\.plain was changed .*: {named}\n"):
+        read_all(server, schema)
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def read_chunk(endpoint: Endpoint, chunk: Chunk, flavor: Flavor) -> Iterator[Ser
             observer = connection
             yield server_position(connection)
             query(connection, "START TRANSACTION")
-        yield from _rows(connection, lambda: nullcontext(observer), chunk, flavor)
+        yield from _rows(connection, lambda: nullcontext(observer), chunk, flavor, exact=chunk.is_exact)
 
 
 def read_together(
@@ -110,7 +110,7 @@ def read_together(
     with closing(_open(endpoint, flavor)) as connection:
         position = meet(connection, meeting, number)
         for chunk in chunks:
-            yield chunk, chain([position], _rows(connection, observe, chunk, flavor))
+            yield chunk, chain([position], _rows(connection, observe, chunk, flavor, exact=True))
 
 
 def _rows(
@@ -118,14 +118,17 @@ def _rows(
     observe: "Callable[[], AbstractContextManager[Connection[Any]]]",
     chunk: Chunk,
     flavor: Flavor,
+    *,
+    exact: bool,
 ) -> Iterator[RowPackets]:
     """The rows, while the table has the planned structure: `connection` has an open transaction, or locks the table.
 
     Args:
         observe: a connection without a snapshot from before.
+        exact: the rows are those at one position, where the log of the table continues.
     """
     with observe() as observer:
-        hold_structure(connection, observer, chunk.schema)
+        hold_structure(connection, observer, chunk.schema, exact=exact)
     select = f"SELECT {select_list(chunk.schema, flavor)} FROM {quoted_name(chunk.schema.schema, chunk.schema.table)}"
     if chunk.condition:
         select += f" WHERE {chunk.condition}"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from dmdelta.errors import StructureChanged
 from dmdelta.model.mysql_sql import quoted_name
 from dmdelta.model.schema import Column, TableSchema
-from dmdelta.source.catalog import read_columns
+from dmdelta.source.catalog import read_structure
 from dmdelta.source.connection import START_OVER, query
 
 if TYPE_CHECKING:
@@ -16,19 +16,24 @@ _SIZED = ("binary", "bit")
 """Types whose values depend on the length."""
 
 
-def hold_structure(connection: "Connection[Any]", observer: "Connection[Any]", planned: TableSchema) -> None:
+def hold_structure(
+    connection: "Connection[Any]", observer: "Connection[Any]", planned: TableSchema, *, exact: bool
+) -> None:
     """Check a table's structure, which then stays as it is until the transaction of `connection` ends.
 
     Args:
         observer: a connection without a snapshot from before: MySQL 8 reads information_schema as of a snapshot.
+        exact: the log of the table continues where its rows are read, not where the snapshot was planned.
 
     Raises:
-        StructureChanged: rows would be decoded in another way than they are stored.
+        StructureChanged: rows would be decoded in another way than they are stored, or silver would not follow the
+            statement that changed the table.
         SourceUnavailable, SourceError: the server does not answer, or the table does not exist.
     """
     # The statement reads nothing, but takes the metadata lock of the table, for which every ALTER TABLE waits.
     query(connection, f"SELECT 1 FROM {quoted_name(*planned.name)} LIMIT 0")
-    changed = plan_changed(planned, read_columns(observer, planned.name))
+    current = read_structure(observer, planned.name)
+    changed = plan_changed(planned, current.columns) + plan_unfollowed(planned, current, exact=exact)
     if changed:
         raise StructureChanged(
             f"{planned} was changed after its snapshot was planned: {', '.join(changed)}",
@@ -37,8 +42,8 @@ def hold_structure(connection: "Connection[Any]", observer: "Connection[Any]", p
 
 
 def plan_changed(planned: TableSchema, current: Sequence[Column]) -> list[str]:
-    """The planned columns whose values are not what they were planned to be; empty if all are. Other columns of the
-    table do not matter.
+    """The planned columns whose values are not what they were planned to be; empty if all are. For other columns of the
+    table, see `plan_unfollowed`.
     """
     now = {column.name: (place, column) for place, column in enumerate(current)}
     changed: list[str] = []
@@ -50,6 +55,17 @@ def plan_changed(planned: TableSchema, current: Sequence[Column]) -> list[str]:
             changed.append(column.name)
         last = max(last, place)
     return changed
+
+
+def plan_unfollowed(planned: TableSchema, current: TableSchema, *, exact: bool) -> list[str]:
+    """What is new in the structure of a table, and of which silver would not learn in time.
+
+    The log after the plan has a statement that adds a column. The log after an exact read does not have it. With another
+    key, the log that overlaps the rows could not be applied to them.
+    """
+    known = {column.name for column in planned.columns}
+    added = [f"{column.name} (new)" for column in current.columns if column.name not in known] if exact else []
+    return [*added, "its key"] if current.primary_key != planned.primary_key else added
 
 
 def _is_alike(planned: Column, now: Column, *, key: bool) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from dmdelta.model.schema import Column, TableSchema
-from dmdelta.source.snapshot.structure import plan_changed
+from dmdelta.source.snapshot.structure import plan_changed, plan_unfollowed
 
 PLANNED = TableSchema(
     "d",
@@ -78,3 +78,29 @@ def test_columns_that_exchange_their_names():
 def test_a_table_that_is_gone():
     """No column is found."""
     assert len(plan_changed(PLANNED, [])) == len(PLANNED.columns)
+
+
+@pytest.mark.parametrize(("exact", "unfollowed"), [(False, []), (True, ["new (new)"])])
+def test_a_column_that_is_added_before_an_exact_read(exact, unfollowed):
+    """The log after the read does not have the statement; the log after the plan has it."""
+    current = replace(PLANNED, columns=(*PLANNED.columns, Column("new", "int")))
+    assert plan_unfollowed(PLANNED, current, exact=exact) == unfollowed
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("key", [(), ("m",), ("id", "m"), ("m", "id")])
+def test_another_key(key, exact):
+    """The log that overlaps the rows could not be applied to them by the planned key."""
+    assert plan_unfollowed(PLANNED, replace(PLANNED, primary_key=key), exact=exact) == ["its key"]
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_the_planned_structure(exact):
+    """The name of the index does not matter: the columns are the key."""
+    assert plan_unfollowed(PLANNED, replace(PLANNED, unique_key="u"), exact=exact) == []
+
+
+def test_a_table_that_gets_a_key_before_an_exact_read():
+    """Silver would have the rows without it."""
+    planned = replace(PLANNED, primary_key=())
+    assert plan_unfollowed(planned, PLANNED, exact=True) == ["its key"]
