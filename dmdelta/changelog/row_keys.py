@@ -13,6 +13,12 @@ from dmdelta.model.spark_sql import quote
 _ROWS, _KEYS = "_dm_target", "_dm_source"
 
 
+def has_key_of(one: TableSchema, other: TableSchema) -> bool:
+    """Whether two structures have the same key columns, in the same order. Letter case does not matter to the servers."""
+    first, second = ([name.lower() for name in schema.primary_key] for schema in (one, other))
+    return first == second
+
+
 def same_key(schema: TableSchema, ours: Callable[[str], str], theirs: Sequence[str]) -> str:
     """The condition (SQL) that two rows have the same key.
 

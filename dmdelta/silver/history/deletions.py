@@ -6,6 +6,7 @@ from functools import reduce
 from pyspark.sql import DataFrame, SparkSession
 
 from dmdelta.changelog.extraction import keys_of
+from dmdelta.changelog.row_keys import has_key_of
 from dmdelta.ddl.tracking.effects import empties
 from dmdelta.ddl.types.silver_types import OWN_COLUMNS, VERSION, silver_type
 from dmdelta.errors import UnsupportedSchemaChange
@@ -26,13 +27,16 @@ def deleted_keys(spark: SparkSession, request: ApplyRequest, silver_schema: Tabl
         live: silver's rows. A statement that empties the table deletes all rows that are older.
 
     Raises:
-        UnsupportedSchemaChange: the primary key's columns change within the range.
+        UnsupportedSchemaChange: rows of the range have other primary key columns than silver, and no statement of the
+            range deletes them.
         LakehouseError: bronze cannot be read.
     """
     profile = range_profile(spark, replace(request, ddl_applied_to=None))
-    deleted = [_deleted_in(spark, profile, piece, silver_schema) for piece in profile.ranges]
-    frames = [frame for frame in deleted if frame is not None]
     emptied = [piece.end for piece in profile.ranges if _empties(piece)]
+    # A statement that empties the table also deletes what earlier deletes have left in silver.
+    pieces = [piece for piece in profile.ranges if not emptied or piece.begin >= max(emptied)]
+    deleted = [_deleted_in(spark, profile, piece, silver_schema) for piece in pieces]
+    frames = [frame for frame in deleted if frame is not None]
     keys = [quote(key) for key in silver_schema.primary_key]
     if emptied:
         at = max(emptied)
@@ -74,9 +78,9 @@ def _deleted_in(
     if batch is None:
         return None
     schema = batch.schema
-    if len(schema.primary_key) != len(silver_schema.primary_key):
+    if not has_key_of(schema, silver_schema):
         raise UnsupportedSchemaChange(
-            f"the primary key of {silver_schema} changes within the range",
+            f"the primary key of {silver_schema} changes within the range or after it",
             hint="replay a range after that statement, or rebuild the table: --rebuild",
             position=str(piece.end),
         )

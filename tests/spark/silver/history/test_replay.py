@@ -7,9 +7,10 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
 from dmdelta.engine.replay.repair import whole_at
 from dmdelta.engine.validation.fix import plan_tag
-from dmdelta.errors import ForeignTable, QualityError
+from dmdelta.errors import ForeignTable, QualityError, UnsupportedSchemaChange
 from dmdelta.lakehouse.changes import Change, Verb
 from dmdelta.lakehouse.commits import make_change
+from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import Column, TableSchema
 from dmdelta.rules.routes import Route
@@ -17,7 +18,7 @@ from dmdelta.silver.apply.quarantine import Quarantine
 from dmdelta.silver.apply.request import tag_of
 from dmdelta.silver.apply.row_checks import OnFailure, RowCheck
 from dmdelta.silver.history import repair
-from dmdelta.silver.history.deletions import deleted_keys
+from dmdelta.silver.history.deletions import deleted_keys, removed_keys
 from dmdelta.silver.history.lineage import ReplayRange
 from dmdelta.silver.history.repair import (
     FOUND,
@@ -140,6 +141,31 @@ def test_a_repair_keeps_the_position_of_the_task(spark, lakehouse):
     changelog.update({"id": 0, "v": "a0"}, {"id": 0, "v": "b0"})
     changelog.apply(later)
     assert changelog.silver()[0] == (0, "b0")
+
+
+def test_deletes_under_another_key_are_not_those_of_silver(spark, lakehouse):
+    """The values of the former key are refused, not compared with the new one; rows that a TRUNCATE deleted do not count."""
+    numbered = TableSchema("d", "items", (*ITEMS.columns, Column("n", "bigint", nullable=False)), ("id",))
+    rekeyed = replace(numbered, primary_key=("n",))
+    changelog = Changelog(spark, lakehouse)
+    changelog.tell(numbered)
+    changelog.insert({"id": 1, "v": "a", "n": 2})
+    changelog.insert({"id": 2, "v": "b", "n": 1})
+    changelog.delete({"id": 1, "v": "a", "n": 2})
+    deleted = changelog.position
+    changelog.ddl("ALTER TABLE items DROP PRIMARY KEY, ADD PRIMARY KEY (n)")
+    changelog.tell(rekeyed)
+    altered = changelog.position
+    changelog.apply(BEGIN)
+    live = spark.table(lakehouse.silver("d", "items"))
+    for end in (deleted, altered):
+        request = changelog.request(BEGIN, end)
+        with pytest.raises(UnsupportedSchemaChange, match="within the range or after it"):
+            deleted_keys(spark, request, rekeyed, live)
+        assert removed_keys(spark, request, rekeyed) is None
+    changelog.ddl("TRUNCATE TABLE items", op=Op.TRUNCATE)
+    end = changelog.land()
+    assert [row["n"] for row in deleted_keys(spark, changelog.request(BEGIN, end), rekeyed, live).collect()] == [1]
 
 
 def test_a_repair_from_the_source_leaves_a_table_whole(spark, lakehouse, monkeypatch):
