@@ -14,7 +14,7 @@ _ROWS, _KEYS = "_dm_target", "_dm_source"
 
 
 def has_key_of(one: TableSchema, other: TableSchema) -> bool:
-    """Whether two structures have the same key columns, in the same order. Letter case does not matter to the servers."""
+    """Whether two structures have the same key columns, in the same order and in any letter case."""
     first, second = ([name.lower() for name in schema.primary_key] for schema in (one, other))
     return first == second
 

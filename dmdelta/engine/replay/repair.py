@@ -141,8 +141,8 @@ class TableRepair:
         if renamed:
             gone = live.selectExpr(*map(quote, seen.primary_key), f"{version_at(position)} AS {VERSION}")
         else:
-            # Rows that come back after the range, before they are cut off: silver's may have the version of a snapshot or
-            # of `validate --fix`, which is older than the delete.
+            # Rows that come back after the range stay: in silver they may have the version of a snapshot or of
+            # `validate --fix`, which is older than the delete.
             built_keys = expected.select(*map(quote, seen.primary_key))
             gone = without_keys(deleted_keys(spark, own, seen, live), built_keys, seen)
             # No lower bound: rows of an XA transaction have the position of its XA PREPARE.

@@ -241,9 +241,9 @@ def plan_creation(schema: TableSchema, at: Position, *, fits: bool) -> tuple[Cha
     """Create a table where a silver table exists already.
 
     Args:
-        fits: the existing table has the same columns.
+        fits: the existing table has the same columns; its key may be another one.
     """
     if fits:
-        return (*plan_truncation(at), UNMARK)
+        return (*plan_truncation(at), *clustering(schema), UNMARK)
     columns = ", ".join(f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in silver_columns(schema).items())
     return (Change(Verb.REWRITE, f"{columns} WHERE false"), *clustering(schema), UNMARK)

@@ -13,6 +13,7 @@ from dmdelta.model.change import Op
 from tests.support.changelog import ITEMS
 from tests.support.live import InterpretedLog
 
+
 def delete_all(log):
     """Log a delete of each row."""
     for row in [dict(row) for row in log.tables[ITEMS.name].rows]:

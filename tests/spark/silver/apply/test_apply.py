@@ -132,6 +132,24 @@ def test_a_column_that_a_rule_keeps(changelog, spark, cuts, mode):
     assert changelog.silver() == [(1, "b", 1), (2, "c", None), (33, "a", None), (5, "a", 5)]
 
 
+def test_a_table_created_again_with_another_key(changelog):
+    """Silver is clustered by the new key, so the columns of the former one can be dropped."""
+    begin, name = changelog.position, ("d", "t")
+    columns = (Column("a", "int", nullable=False), Column("b", "int", nullable=False))
+    before = TableSchema("d", "t", columns, ("a",))
+    changelog.tell(before)
+    changelog.insert({"a": 1, "b": 1}, name)
+    changelog.ddl("DROP TABLE t", name)
+    changelog.ddl("CREATE TABLE t (a INT NOT NULL, b INT PRIMARY KEY)", name)
+    changelog.tell(replace(before, primary_key=("b",)))
+    changelog.insert({"a": 1, "b": 2}, name)
+    changelog.ddl("ALTER TABLE t DROP COLUMN a", name)
+    changelog.tell(TableSchema("d", "t", columns[1:], ("b",)))
+    changelog.update({"b": 2}, {"b": 3}, name)
+    changelog.apply(begin, name=name)
+    assert changelog.silver(name) == [(3,)]
+
+
 def test_dropped_database(changelog, spark, lakehouse):
     """DROP DATABASE empties and marks all its tables that bronze knows."""
     begin = changelog.position

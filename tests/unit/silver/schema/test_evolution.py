@@ -107,10 +107,13 @@ def test_drop_marks_the_table():
 
 
 def test_creation_over_an_existing_table():
-    """The table is rewritten with the new columns, unless it has them already."""
+    """The table is rewritten with the new columns, unless it has them already. It is clustered by the new key."""
     rewritten = plan_creation(BEFORE, AT, fits=False)
     assert [change.verb for change in rewritten] == [Verb.REWRITE, Verb.ALTER, Verb.ALTER]
-    assert [change.verb for change in plan_creation(BEFORE, AT, fits=True)] == [Verb.DELETE, Verb.ALTER]
+    kept = plan_creation(BEFORE, AT, fits=True)
+    assert [change.verb for change in kept] == [Verb.DELETE, Verb.ALTER, Verb.ALTER]
+    assert rewritten[1:] == kept[1:]
+    assert kept[1].text == "CLUSTER BY (`id`)"
 
 
 def test_clustering_by_a_column_without_statistics():
