@@ -18,8 +18,7 @@ from dmdelta.sink.execute.merger import Style
 from dmdelta.sink.execute.progress import Progress
 from dmdelta.sink.execute.slice_executor import SliceExecution
 from dmdelta.sink.plan.checkpoint import PushedPoint
-from dmdelta.sink.plan.own_rows import own_rows
-from dmdelta.sink.plan.reload import Reload
+from dmdelta.sink.plan.reload import Reload, own_rows
 from dmdelta.sink.plan.table_mapping import TablePlan
 from dmdelta.sink.read.change_reader import SliceReader, TableChanges
 from dmdelta.sink.read.slices import Slice, cut, epochs, places, plan_slices

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from dmdelta.model.schema import TableName
 from dmdelta.rules import SourceRules
 from dmdelta.rules.comparable_rows import ComparableRows, plan_comparable_rows
-from dmdelta.sink.plan.own_rows import own_rows
+from dmdelta.sink.plan.reload import own_rows
 
 
 @dataclass(frozen=True, slots=True)

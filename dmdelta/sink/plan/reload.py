@@ -1,10 +1,12 @@
-"""Ad-hoc snapshots in the order of the log: where their rows replace those of the target, and what waits for them."""
+"""Ad-hoc snapshots in the order of the log: which rows of the target theirs replace, where, and what waits for them."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
+from dmdelta.model.mysql_sql import quoted_name, text
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
+from dmdelta.rules import SourceRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,3 +108,22 @@ def is_done(reload: Reload, done: Mapping[TableName, int]) -> bool:
 def _concerns(changed: Collection[TableName] | None, tables: Collection[TableName]) -> bool:
     """Whether a statement may change one of the tables; one that names none may change any."""
     return changed is not None and bool(tables) and (not changed or not set(changed).isdisjoint(tables))
+
+
+def own_rows(rules: SourceRules, name: TableName, others: Collection[TableName], sources: int) -> str | None:
+    """The condition (SQL) that selects a source table's rows; '' for all rows, None if nothing identifies them.
+
+    Args:
+        others: the source's other tables.
+        sources: number of the task's sources.
+    """
+    route = rules.route(*name)
+    if not route.merged:
+        return ""
+    same = [rules.route(*other).extracted for other in others if rules.route(*other).name == route.name]
+    if sources > 1 or not route.extracted or route.extracted in same:
+        return None
+    return " AND ".join(
+        f"CONVERT({quoted_name(column)} USING utf8mb4) = {text(value)} COLLATE utf8mb4_bin"
+        for column, value in route.extracted
+    )

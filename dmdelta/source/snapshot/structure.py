@@ -60,8 +60,8 @@ def plan_changed(planned: TableSchema, current: Sequence[Column]) -> list[str]:
 def plan_unfollowed(planned: TableSchema, current: TableSchema, *, exact: bool) -> list[str]:
     """What is new in the structure of a table, and of which silver would not learn in time.
 
-    The log after the plan has a statement that adds a column. The log after an exact read does not have it. With another
-    key, the log that overlaps the rows could not be applied to them.
+    The log after the plan has a statement that adds a column. The log after an exact read does not have it. With
+    another key, the log that overlaps the rows could not be applied to them.
     """
     known = {column.name for column in planned.columns}
     added = [f"{column.name} (new)" for column in current.columns if column.name not in known] if exact else []
