@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -98,6 +99,12 @@ def _attributes(column: Column) -> dict[str, Any]:
     return {of.name: getattr(column, of.name) for of in fields(Column)}
 
 
+def _column_of(values: Mapping[str, Any]) -> Column:
+    """A column of a structure's JSON; structures in silver have columns of each kind."""
+    kind = StoredColumn if "stored" in values else ConstantColumn if "value" in values else Column
+    return kind(**{**values, "members": tuple(values["members"])})
+
+
 @dataclass(frozen=True, slots=True)
 class TableSchema:
     """A table's columns in their order and the names of its key columns (empty: a keyless table).
@@ -149,7 +156,7 @@ class TableSchema:
     @classmethod
     def from_json(cls, text: str) -> "TableSchema":
         fields: dict[str, Any] = json.loads(text)
-        columns = tuple(Column(**{**column, "members": tuple(column["members"])}) for column in fields["columns"])
+        columns = tuple(map(_column_of, fields["columns"]))
         key = tuple(fields["primary_key"])
         return cls(fields["schema"], fields["table"], columns, key, fields.get("unique_key", ""))
 

@@ -33,7 +33,8 @@ def replayed_rows(task: Task, context: SilverContext, name: TableName, at: Posit
 
     def guarded(request: ApplyRequest) -> ApplyRequest:
         checks = context.checks
-        return replace(request, context=replace(request.context, checks=lambda _, schema: checks(target, schema)))
+        own = replace(request.context, checks=lambda _, schema: checks(target, schema), keeps_quarantine=False)
+        return replace(request, context=own)
 
     guard = guarded if context.checks is not no_checks else None
     scratch = TableScratch(task, context, name, lambda _: None, guard)

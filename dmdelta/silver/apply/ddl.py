@@ -11,6 +11,7 @@ from dmdelta.model.position import Position
 from dmdelta.sharding import Waiting
 from dmdelta.silver.apply.context import ApplyContext, begin_table
 from dmdelta.silver.apply.gate import clear_emptied
+from dmdelta.silver.apply.quarantine_keys import assert_keys_kept
 from dmdelta.silver.apply.shard_ddl import follow_in_shard, join_shard
 from dmdelta.silver.rows.strategy import Mode
 from dmdelta.silver.schema.evolution import plan_change, plan_creation, plan_drop, plan_truncation
@@ -65,6 +66,8 @@ def _follow_alone(work: ApplyContext, piece: SchemaRange) -> None:
         raise refusal(work.request.name, event, piece.then.refused)
     try:
         changes, condition = plan_following(work, effects, piece.end)
+        if not empties(effects):
+            assert_keys_kept(work, effects)
     except SchemaError as error:
         raise refusal(work.request.name, event, error.message) from error
     if empties(effects):

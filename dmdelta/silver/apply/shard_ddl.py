@@ -10,6 +10,7 @@ from dmdelta.model.schema import TableSchema
 from dmdelta.sharding import Action, Columns, Waiting, joining, operations
 from dmdelta.silver.apply.context import ApplyContext
 from dmdelta.silver.apply.gate import clear_emptied
+from dmdelta.silver.apply.quarantine_keys import assert_keys_kept
 from dmdelta.silver.apply.shard_columns import ShardChange, own_older
 from dmdelta.silver.apply.shard_merge import plan_leaving_out, plan_shard_change
 from dmdelta.silver.schema.lookup import is_overridden
@@ -140,6 +141,8 @@ def _decide(work: ApplyContext, waiting: Waiting, existing: Columns, first: tupl
     is_statement = bool(waiting.text)
     if first:
         clear_emptied(work, waiting.position)
+    else:
+        assert_keys_kept(work, [waiting.altered])
     work.make((*first, *plan.changes), waiting.position, waiting.position, statement=is_statement)
     if is_statement:
         work.ddl_applied_to = waiting.position

@@ -7,6 +7,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
 from dmdelta.errors import QualityError, UnsupportedSchemaChange
 from dmdelta.model.change import Op
+from dmdelta.model.schema import Column
 from dmdelta.rules import Action, EventFilter, SourceRules
 from dmdelta.rules.filters import Rule
 from dmdelta.silver.apply.apply import apply_table
@@ -124,3 +125,25 @@ def test_a_change_that_cannot_be_applied_to_the_quarantine_stops_the_table(guard
     with pytest.raises(QualityError, match="partial row images"):
         guarded.apply(checks=no_suite)
     assert guarded.quarantined == [7]
+
+
+def test_a_statement_that_changes_the_key_waits_for_the_quarantine(guarded):
+    """It is refused as long as a quarantined row has the former key; nothing is changed. Other changes of the key are followed."""
+    log, renamed = guarded.log, replace(ITEMS, columns=(Column("pk", "int"), *ITEMS.columns[1:]), primary_key=("pk",))
+    log.ddl("ALTER TABLE items MODIFY id INT")
+    guarded.apply(checks=suite(), known=None, applied=None, after=None)
+    log.ddl("ALTER TABLE items CHANGE id pk INT")
+    log.tell(renamed)
+    log.update({"pk": 7, "v": "bad"}, {"pk": 7, "v": "good"})
+    begin = guarded.begin
+    with pytest.raises(UnsupportedSchemaChange, match="release or discard them first"):
+        guarded.apply(checks=suite(), known=None, applied=None, after=None)
+    assert (guarded.silver, guarded.quarantined) == ([1], [7])
+    guarded.quarantine.forget(guarded.spark)
+    guarded.begin = begin
+    guarded.apply(checks=suite(), known=None, applied=None, after=None)
+    assert (guarded.silver, guarded.quarantined) == ([1, 7], [])
+    log.insert({"pk": 8, "v": "bad"})
+    log.ddl("ALTER TABLE items DROP PRIMARY KEY, ADD PRIMARY KEY (v)")
+    with pytest.raises(UnsupportedSchemaChange, match="release or discard them first"):
+        guarded.apply(checks=suite(), known=None, applied=None, after=None)
