@@ -141,6 +141,22 @@ def _applied(store: ChunkStore) -> list[Reload]:
     return store.applied() if store.applied_epochs() else []
 
 
+def plan_unsettled(begin: Position, end: Position, begun: Beginnings, *, keyed: bool) -> str:
+    """Until where a snapshot, with which a history begins, read rows that are unknown at `end`; '' if they are known.
+
+    Args:
+        begin: the snapshot's first chunk.
+        keyed: the table has a key. Without one, its rows are exact where its log continues.
+    """
+    newest = begun.newest_read(end)
+    overlap = begun.overlap_until.get(begin.epoch + 1) if newest is None else newest.until
+    if keyed and end.chunk is not None:
+        return str(overlap or "its end")
+    # A load that read the table at one position has nothing of the log before it.
+    known_from = (begun.exact.get(begin.epoch + 1), overlap if keyed else None)
+    return str(max((one for one in known_from if one is not None and end < one), default=""))
+
+
 @dataclass(frozen=True, slots=True)
 class TablePast:
     """The history of one source table, under all names that it had."""
@@ -208,15 +224,13 @@ class TablePast:
         Raises:
             QualityError: `end` is before the snapshot's end.
         """
-        if past[0].begin.chunk is None or not self.schema_before(end).primary_key:
-            return  # rows of a table without a key are exact where its log continues
-        first = self._under(past[0].table or self.name)
-        begun, epoch = first.begun(first.files()), past[0].begin.epoch
-        newest = begun.newest_read(end)
-        until = begun.overlap_until.get(epoch + 1) if newest is None else newest.until
-        if end.chunk is not None or (until is not None and end < until):
+        if past[0].begin.chunk is None:
+            return
+        first, keyed = self._under(past[0].table or self.name), bool(self.schema_before(end).primary_key)
+        until = plan_unsettled(past[0].begin, end, first.begun(first.files()), keyed=keyed)
+        if until:
             raise QualityError(
-                f"a snapshot read {self.shown} until {until or 'its end'}: the table's rows at {end} are unknown",
+                f"a snapshot read {self.shown} until {until}: the table's rows at {end} are unknown",
                 hint="use a position at or after the end of the snapshot",
             )
 

@@ -150,7 +150,8 @@ class ReplayedHistory:
         """As `SilverHistory.state`; each table is rebuilt once, for the first request.
 
         Raises:
-            QualityError: bronze does not have the table's history. DmdeltaError: as `replay_ranges`.
+            QualityError: bronze does not have the table's history, or a snapshot read the table at the position.
+            DmdeltaError: as `replay_ranges`.
         """
         name = request.name
         if name not in self._states and (rebuilt := self._rebuilt(request, ranged=ranged)) is not None:
@@ -186,6 +187,7 @@ class ReplayedHistory:
             return None
         scratch, table_past = self._scratch(name), TablePast(self.task, self.context, name)
         past = table_past.until(request.end)
+        table_past.assert_settled(past, request.end)
         building = scratch.request(past, "quality", self.task.run)
         self._built.append((scratch, building))
         earlier = self._earlier(table_past, scratch, building, request, past) if ranged else None
@@ -208,6 +210,7 @@ class ReplayedHistory:
         """The state of the scratch table after the log was applied up to the range's begin."""
         try:
             earlier = table_past.until(request.begin)
+            table_past.assert_settled(earlier, request.begin)
             schema = table_past.schema_before(request.begin)
         except QualityError as error:
             return EarlierState(None, error.message)
