@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 
 from pyspark.sql import DataFrame
 
-from dmdelta.changelog.ranges import of_source, of_table
+from dmdelta.changelog.ranges import not_before, of_source, of_table
 from dmdelta.config import ExpectationConfig
 from dmdelta.engine.history.lineage import TablePast
 from dmdelta.engine.history.states import EarlierState, PastState, range_requests
@@ -165,7 +165,7 @@ class TableEvaluation:
             (row,) = self.task.spark.sql(
                 f"""SELECT min(landed_at) AS since FROM {request.context.lakehouse.bronze}
                 WHERE {of_source(request.context.source_id)} AND {of_table(*request.name)}
-                AND op IN ('insert', 'update', 'delete') AND epoch = {at.epoch} AND seq >= {at.seq}"""
+                AND op IN ('insert', 'update', 'delete') AND epoch > 0 AND {not_before(at)}"""
             ).collect()
         lag = datetime.now(timezone.utc) - row["since"].astimezone(timezone.utc) if row["since"] else timedelta(0)
         note = f"{lag.total_seconds():,.0f} s" if row["since"] else None
