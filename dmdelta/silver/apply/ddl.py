@@ -10,8 +10,7 @@ from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.sharding import Waiting
 from dmdelta.silver.apply.context import ApplyContext, begin_table
-from dmdelta.silver.apply.gate import clear_emptied
-from dmdelta.silver.apply.quarantine_keys import assert_keys_kept
+from dmdelta.silver.apply.gate import assert_keys_kept, clear_emptied
 from dmdelta.silver.apply.shard_ddl import follow_in_shard, join_shard
 from dmdelta.silver.rows.strategy import Mode
 from dmdelta.silver.schema.evolution import plan_change, plan_creation, plan_drop, plan_truncation

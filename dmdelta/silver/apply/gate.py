@@ -4,14 +4,15 @@ A row is in silver or in quarantine, according to its current values. The result
 not on the batch boundaries. A row that starts to fail leaves silver; a row that the source repairs returns to it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
-from dmdelta.errors import QualityError
+from dmdelta.ddl.tracking.effects import Altered, Effect
+from dmdelta.errors import QualityError, SchemaError
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
@@ -22,6 +23,7 @@ from dmdelta.silver.apply.row_checks import OnFailure, RowCheck, no_checks
 from dmdelta.silver.apply.silver_context import SilverContext
 from dmdelta.silver.rows.batch import Batch
 from dmdelta.silver.rows.compaction import compacted, inserted_rows, keyed_changes, silver_rows
+from dmdelta.silver.schema.key_texts import changes_key_text, key_kinds
 from dmdelta.silver.table.target import Target
 
 
@@ -139,6 +141,29 @@ def clear_emptied(work: ApplyContext, before: Position) -> None:
     """
     if has_quarantined(work.spark, work.request.context, work.request.target):
         Quarantine.of(work.request.target).clear(work.spark, before)
+
+
+def assert_keys_kept(work: ApplyContext, effects: Iterable[Effect]) -> None:
+    """Assert that the quarantine finds its rows by their keys after a statement that does not empty the table.
+
+    A row that it does not find with the row's next change stays in quarantine for good.
+
+    Raises:
+        SchemaError: it changes the key's columns, their names or the texts of their values.
+        LakehouseError: the quarantine cannot be read.
+    """
+    context, target = work.request.context, work.request.target
+    changed = [effect for effect in effects if isinstance(effect, Altered) and changes_key_text(effect)]
+    if not changed or not context.keeps_quarantine or not has_quarantined(work.spark, context, target):
+        return
+    kinds = key_kinds(target.silver_schema(changed[-1].after))
+    # A snapshot may have read rows after the statement.
+    if any(key_kinds(schema) != kinds for schema in Quarantine.of(target).structures(work.spark)):
+        table = ".".join(target.source)
+        raise SchemaError(
+            "it changes the primary key, and the table has quarantined rows: release or discard them first "
+            f"(dmdelta quality release SPEC --table {table}; --force, --discard)"
+        )
 
 
 def may_have_quarantined(context: SilverContext, target: Target) -> bool:

@@ -95,6 +95,16 @@ class Quarantine:
         with wrapped(self.place, "reading"):
             return not self.rows(spark, at).limit(1).isEmpty()
 
+    def structures(self, spark: SparkSession) -> list[TableSchema]:
+        """The structures of the source table's quarantined rows in silver. The quarantine table must exist.
+
+        Raises:
+            LakehouseError: it cannot be read.
+        """
+        with wrapped(self.place, "reading"):
+            texts = [str(row["structure"]) for row in self.rows(spark).select("structure").distinct().collect()]
+        return list(map(TableSchema.from_json, texts))
+
     def rows(self, spark: SparkSession, at: int | None = None) -> DataFrame:
         """The source table's quarantined rows, at a version or the newest one. The quarantine table must exist."""
         held = spark.table(self.place) if at is None else spark.sql(f"SELECT * FROM {self.place} VERSION AS OF {at}")

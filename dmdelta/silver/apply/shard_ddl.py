@@ -9,8 +9,7 @@ from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
 from dmdelta.sharding import Action, Columns, Waiting, joining, operations
 from dmdelta.silver.apply.context import ApplyContext
-from dmdelta.silver.apply.gate import clear_emptied
-from dmdelta.silver.apply.quarantine_keys import assert_keys_kept
+from dmdelta.silver.apply.gate import assert_keys_kept, clear_emptied
 from dmdelta.silver.apply.shard_columns import ShardChange, own_older
 from dmdelta.silver.apply.shard_merge import plan_leaving_out, plan_shard_change
 from dmdelta.silver.schema.lookup import is_overridden

@@ -5,7 +5,7 @@ import pytest
 from dmdelta.ddl.tracking.effects import Altered
 from dmdelta.ddl.tracking.statement_effects import statement_effects
 from dmdelta.model.schema import Column, ConstantColumn, StoredColumn, TableSchema
-from dmdelta.silver.apply.quarantine_keys import changes_key_text
+from dmdelta.silver.schema.key_texts import changes_key_text
 
 COLUMNS = (Column("id", "int", nullable=False), Column("n", "int", nullable=False))
 TABLE = TableSchema("d", "t", COLUMNS, ("id",))
