@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from dmdelta.errors import CorruptBinlog, SourceError
 from dmdelta.model.gtid import Flavor, GtidSet, parse_gtid_set
-from dmdelta.model.position import Position, seq_of
+from dmdelta.model.position import FILE_SHIFT, Position, seq_of
 from dmdelta.model.segment import (
     FIRST_OFFSET,
     MAGIC,
@@ -73,6 +73,15 @@ class EpochBegin:
         if not self.gtid_set or self.skip_until is None:
             return None
         return SkippedGtids(parse_gtid_set(self.gtid_set, self.flavor), self.skip_until)
+
+    @property
+    def log_end(self) -> Position | None:
+        """Where the server's log ended when the epoch started; None: unknown, or it does not continue after a set."""
+        if self.skip_until is None:
+            return None
+        stem, _, digits = self.binlog_file.rpartition(".")
+        number, offset = divmod(self.skip_until, 1 << FILE_SHIFT)
+        return Position(self.epoch, f"{stem}.{number:0{len(digits)}d}", offset)
 
 
 def begin_epoch(folder: Path, begin: EpochBegin) -> Path:

@@ -124,15 +124,16 @@ def land(
         CorruptBinlog, UnsupportedEvent, UnknownSchema: as raised by the decoder.
         Fenced: another runner of this task landed the batch.
     """
+    begin = None
     if landed is not None and landed.end.epoch != batch.begin.epoch:
-        assert_continues(landed, epoch_begin(epoch_folder_of(batch.segments[0])))
+        begin = epoch_begin(epoch_folder_of(batch.segments[0]))
+        assert_continues(landed, begin)
     gtid_set = landed.gtid_set if landed else parse_gtid_set("", source.flavor)
     runs: list[GtidRun] = []
     for segment in batch.segments:
         with open_segment(segment) as stream:
             runs += scan_gtids(stream, segment)
-    safe_until = landed.safe_beyond if landed else None
-    done = LandedRange(batch.number, batch.begin, batch.end, grown(gtid_set, runs), safe_until)
+    done = LandedRange(batch.number, batch.begin, batch.end, grown(gtid_set, runs), plan_safe_until(landed, begin))
     recorded = recorded if recorded is not None else RecordedStructures()
     options = {**_read_options(source, batch, structures), RECORDED: recorded.to_json()}
     with wrapped(source.bronze, "landing in"):
@@ -146,10 +147,24 @@ def land(
         land_rows(spark, source, _rows_of(spark, source, options, held), done)
     if held is not None:
         # From the end of bronze on: between it and the batch, the log has no rows.
-        begin = landed.end if landed and landed.end.epoch == batch.begin.epoch else batch.begin
-        source.memory.add(begin, batch.end, held)
+        since = landed.end if landed and landed.end.epoch == batch.begin.epoch else batch.begin
+        source.memory.add(since, batch.end, held)
     reach(CrashPoint.LAND_AFTER_COMMIT)
     return done
+
+
+def plan_safe_until(landed: LandedRange | None, begin: EpochBegin | None) -> Position | None:
+    """Up to where the log behind `landed` may have been applied already; None: nothing of it.
+
+    Another server's log has the rest of an overlap, too, at other positions: before the end that it had at the switch.
+
+    Args:
+        begin: how the epoch of that log started, if it is not that of `landed`.
+    """
+    inherited = landed.safe_beyond if landed is not None else None
+    if inherited is None or begin is None or inherited.epoch == begin.epoch:
+        return inherited
+    return begin.log_end
 
 
 def assert_continues(landed: LandedRange, begin: EpochBegin | None) -> None:

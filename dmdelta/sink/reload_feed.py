@@ -1,7 +1,7 @@
 """The state of ad-hoc snapshots: the thread that takes them reports it, the sink follows it."""
 
 import threading
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
 from dmdelta.model.position import Position
@@ -45,6 +45,16 @@ class ReloadFeed:
             state = self._state
             awaited = state.awaited.difference(state.reading).union(requeued)
             self._set(AdHocState(awaited, reloads=(*state.reloads, *reloads)))
+
+    def enter_epoch(self, epoch: int, log_end: Callable[[int], Position | None]) -> None:
+        """The sink continues in the log of an epoch.
+
+        Args:
+            log_end: where the server's log ended when an epoch started; None: unknown.
+        """
+        with self._changed:
+            if self._state.overlaps_before(epoch):
+                self._set(self._state.in_epoch(epoch, log_end(epoch)))
 
     def close(self) -> None:
         """No snapshot continues in this run."""

@@ -12,12 +12,13 @@ from dmdelta.errors import QualityError
 from dmdelta.failpoint import CrashPoint
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.quality.reconcile import plan_comparison
+from dmdelta.segments import list_segments
 from dmdelta.source.relay.relay_dir import newest_begin
 from dmdelta.source.snapshot.consistent_read import open_consistent
 from dmdelta.source.snapshot.planner import snapshot_end
 from tests.support.check import assert_silver_equals_source
 from tests.support.oracle import bronze_vs_binlog, bronze_vs_transactions
-from tests.support.relaying import endpoint_of
+from tests.support.relaying import endpoint_of, wait_until
 from tests.support.replication import follow, promote
 from tests.support.servers import running
 from tests.support.task import Task
@@ -95,6 +96,44 @@ def test_a_full_load_does_not_continue_on_another_server(flavor: str, tmp_path: 
         assert begin is not None
         assert (begin.epoch, begin.server_uuid) == (2, snapshot_end(endpoint_of(old)).server_uuid)
         assert_silver_equals_source(spark, task)
+
+
+@pytest.mark.parametrize("flavor", ["mysql80", pytest.param("mariadb", marks=pytest.mark.long)])
+def test_a_server_takes_over_before_the_log_has_passed_the_end_of_a_load(flavor: str, tmp_path: Path, spark) -> None:
+    """The load's readers have seen rows that the relay has not received from the first server: they are not doubled."""
+    with running(flavor) as old, running(flavor, server_id="2", log_slave_updates="ON") as new:
+        database = old.fresh_database("switch")
+        follow(new, old)
+        for table in ("a", "b", "c"):
+            old.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY)", database=database)
+            old.execute(f"INSERT INTO {table} VALUES (1)", database=database)
+        task = Task(tmp_path, old, database, mode="all")
+        task.arm(CrashPoint.SNAPSHOT_CHUNK_LOW, "hang")
+        with task.process("--until-caught-up") as process:
+            wait_until(lambda: task.hangs.exists() or process.poll() is not None, 90)
+            for table in ("a", "b", "c"):  # of these, one is not read yet
+                old.execute(f"INSERT INTO {table} VALUES (2)", database=database)
+            task.arm(CrashPoint.SNAPSHOT_END)
+            task.hangs.unlink()
+            assert process.wait(90) != 0
+        promote(new, old)
+        forget_relayed(task)
+
+        task.server = new
+        new.execute("INSERT INTO a VALUES (4)", database=database)
+        assert ended(task) == 0
+        begin = newest_begin(task.relay / task.source_id)
+        assert begin is not None
+        assert begin.epoch == 3
+        assert_silver_equals_source(spark, task)
+
+
+def forget_relayed(task: Task) -> None:
+    """The relay has received nothing since the beginning of its epoch: it was slower than the load."""
+    segments = list_segments(task.relay / task.source_id, task.source_id)
+    assert segments
+    for segment in segments:
+        Path(segment.path).unlink()
 
 
 def test_rows_of_a_server_that_the_task_does_not_follow_are_not_compared(tmp_path: Path, spark, capsys) -> None:

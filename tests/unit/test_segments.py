@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from dmdelta.errors import CorruptBinlog, SourceError
-from dmdelta.model.position import Position
+from dmdelta.model.position import Position, seq_of
 from dmdelta.model.segment import MAGIC, Segment, epoch_folder, segment_name
-from dmdelta.segments import RelayListing, follows, list_segments, read_path
+from dmdelta.segments import EpochBegin, RelayListing, begin_epoch, follows, list_segments, read_path
+from dmdelta.source.relay.relay_dir import log_end_of
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 
@@ -162,3 +163,10 @@ def test_whole_files_of_an_archive_are_listed_again_as_they_have_grown(tmp_path)
     assert_follows_the_folder(listing, tmp_path)
     file.write_bytes(MAGIC + bytes(196))
     assert assert_follows_the_folder(listing, tmp_path)[0].end == 200
+
+
+def test_the_end_of_the_log_when_an_epoch_started(tmp_path):
+    """It is a position of the epoch, also in another file; it is unknown if the epoch does not follow a GTID set."""
+    for epoch, until in ((1, None), (2, seq_of("binlog.000123", 5 << 32))):
+        begin_epoch(tmp_path, EpochBegin(UUID, epoch, "mysql", "binlog.000099", 4, f"{UUID}:1-9", until))
+    assert [log_end_of(tmp_path, epoch) for epoch in (1, 2, 3)] == [None, Position(2, "binlog.000123", 5 << 32), None]

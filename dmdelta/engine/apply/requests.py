@@ -1,6 +1,7 @@
 """Plans each table's request for a range: the first from the table's history, a later one from its last request."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -31,6 +32,7 @@ class RangeRequests:
     Attributes:
         evidence: the state of the source when the run started; the first range of each table is planned from it.
         earlier: the structures before the first range of the run; None: they are looked up for each table.
+        log_end: where the server's log ended when an epoch started that continues another server's log; None: unknown.
     """
 
     context: SilverContext
@@ -38,6 +40,7 @@ class RangeRequests:
     evidence: SourceEvidence
     policy: SafeModePolicy
     earlier: EarlierStructures | None = None
+    log_end: Callable[[int], Position | None] = lambda _: None
     states: TableStates = field(default_factory=TableStates)
     _began: float = field(default_factory=time.monotonic)
 
@@ -52,6 +55,7 @@ class RangeRequests:
         plan = state.plan or self._plan(spark, state)
         begin, context = _begin(state, plan, landed), self.context
         batch, whole = plan_version(state.version, landed.batch)
+        state.safe_until = self._safe_beyond(state.safe_until, begin)
         # The interrupted turn may have applied these rows, together with later ones.
         state.is_safe = not whole or self._is_safe(state, plan, begin, landed)
         newest, state.newest = state.newest, None
@@ -109,6 +113,15 @@ class RangeRequests:
         until = max(_overlap_until(state, landed) or ORIGIN, state.resync_until or ORIGIN)
         elapsed = timedelta(seconds=time.monotonic() - self._began)
         return begin < until or plan.is_safe(begin, elapsed)
+
+    def _safe_beyond(self, until: Position | None, begin: Position) -> Position | None:
+        """The end of a table's own overlap, as a position in the log that `begin` is in; None behind it.
+
+        Another server's log has the rest of the overlap, too, before the end that it had at the switch.
+        """
+        if until is not None and until.epoch < begin.epoch:
+            until = self.log_end(begin.epoch)
+        return until if until is not None and begin < until else None
 
     def _plan(self, spark: SparkSession, state: TableState) -> RestartPlan:
         """Plan a table's first range; each later range continues from the one before."""

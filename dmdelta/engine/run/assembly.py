@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from pyspark.sql import SparkSession
 
@@ -47,6 +48,7 @@ from dmdelta.rules.operators import Operator
 from dmdelta.sharding import Coordination, ShardSides
 from dmdelta.silver.apply.silver_context import SilverContext
 from dmdelta.sink.reload_feed import ReloadFeed
+from dmdelta.source.relay.relay_dir import log_end_of
 
 log = get_logger(__name__)
 
@@ -152,7 +154,14 @@ def _open_applying(opened: _Opened, context: SilverContext) -> ApplyingLoop:
     task, start, checkpoint = opened.task, opened.start, opened.checkpoint
     follows_load = opened.relaying.loads and start.load is None
     read_at = exact_positions(task.spark, start.source.bronze, context.source_id) if follows_load else {}
-    requests = RangeRequests(context, checkpoint.points, checkpoint.evidence, task.policy, opened.backlog.earlier)
+    requests = RangeRequests(
+        context,
+        checkpoint.points,
+        checkpoint.evidence,
+        task.policy,
+        opened.backlog.earlier,
+        log_end=partial(log_end_of, opened.relaying.folder),
+    )
     requests.states.read_exactly(read_at)
     spark = clone_session(task.spark)
     results = ResultStore(clone_session(task.spark), task.lakehouse, task.spec.name, task.run)

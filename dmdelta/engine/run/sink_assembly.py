@@ -1,6 +1,7 @@
 """Putting the sink of a source together, if the spec has one."""
 
 from dataclasses import replace
+from functools import partial
 
 from dmdelta.engine.ingest.queue import RangeQueue
 from dmdelta.engine.relay.supervisor import Relaying
@@ -15,6 +16,7 @@ from dmdelta.sharding import Coordination
 from dmdelta.silver.apply.quarantine_marks import QuarantineMarks
 from dmdelta.silver.apply.silver_context import SilverContext
 from dmdelta.sink.shards import SinkShards
+from dmdelta.source.relay.relay_dir import log_end_of
 
 
 def open_sinking(
@@ -42,7 +44,8 @@ def open_sinking(
     feed = open_feed(start.chunks, start.joining, source.flavor)
     if relaying.task.endpoint is None:
         feed.close()  # an archive has no tables to read
-    return SinkingLoop(spark, own, settings, ahead, feed)
+    log_end = partial(log_end_of, relaying.folder)
+    return SinkingLoop(spark, own, settings, ahead, feed, log_end=log_end)
 
 
 def coordinate_sink(

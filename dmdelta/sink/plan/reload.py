@@ -81,6 +81,22 @@ class AdHocState:
         """The state without the reloads of some tables."""
         return replace(self, reloads=tuple(one for one in self.reloads if one.table not in tables))
 
+    def overlaps_before(self, epoch: int) -> bool:
+        """Whether the rows of a reload may be newer than log of an earlier epoch."""
+        return any(one.safe_until is not None and one.safe_until.epoch < epoch for one in self.reloads)
+
+    def in_epoch(self, epoch: int, log_end: Position | None) -> "AdHocState":
+        """The state for the log of an epoch, which has the rest of an overlap that began in an earlier one.
+
+        Args:
+            log_end: where the log of another server ended when it took over; None: unknown, or it is the same server.
+        """
+        reloads = (
+            one if one.safe_until is None or one.safe_until.epoch >= epoch else replace(one, safe_until=log_end)
+            for one in self.reloads
+        )
+        return replace(self, reloads=tuple(reloads))
+
     def is_in_doubt(self, table: TableName, begin: Position, done: Mapping[TableName, int]) -> bool:
         """Whether changes of a table from `begin` on need safe mode.
 

@@ -139,6 +139,15 @@ def newest_begin(folder: Path) -> EpochBegin | None:
     return max(epoch_begins(folder), key=lambda begin: begin.epoch, default=None)
 
 
+def log_end_of(folder: Path, epoch: int) -> Position | None:
+    """Where the server's log ended when an epoch started; None: unknown, or it does not continue after a GTID set.
+
+    Raises:
+        CorruptBinlog: as `epoch_begins`.
+    """
+    return next((begin.log_end for begin in epoch_begins(folder) if begin.epoch == epoch), None)
+
+
 def load_state(folder: Path, source_id: str) -> RelayState | None:
     """Where the log on disk ends; None if there is none. Call `with_gtids` to add the GTID set.
 

@@ -3,11 +3,11 @@
 import pytest
 
 from dmdelta.bronze.datasource import PARTITION_BYTES, group_segments
-from dmdelta.bronze.landing import assert_continues, plan_landing
+from dmdelta.bronze.landing import assert_continues, plan_landing, plan_safe_until
 from dmdelta.bronze.progress import LandedRange
 from dmdelta.errors import CorruptBinlog, PositionLost
 from dmdelta.model.gtid import parse_gtid_set
-from dmdelta.model.position import Position
+from dmdelta.model.position import Position, seq_of
 from dmdelta.model.segment import Segment
 from dmdelta.segments import EpochBegin
 
@@ -130,3 +130,28 @@ def test_an_epoch_that_would_repeat_transactions_does_not_land(flavor, gtids, af
     with pytest.raises(PositionLost, match="epoch 2 continues before the end of bronze") as raised:
         assert_continues(end, begin)
     assert raised.value.context["repeated"] == repeated
+
+
+@pytest.mark.parametrize(
+    ("end", "begin", "planned"),
+    [
+        (100, None, Position(1, "binlog.000001", 200)),
+        (200, None, None),
+        (100, seq_of("binlog.000012", 40), Position(2, "binlog.000012", 40)),
+        (200, seq_of("binlog.000012", 40), None),
+    ],
+)
+def test_an_overlap_continues_in_the_log_of_another_server(end, begin, planned):
+    """It has the rest of the overlap at other positions, all before the end that it had when it took over."""
+    position = Position(1, "binlog.000001", end)
+    landed = LandedRange(7, position, position, NOTHING, Position(1, "binlog.000001", 200))
+    epoch = None if begin is None else EpochBegin("u", 2, "mysql", "binlog.000009", 4, f"{UUID}:1-9", begin)
+    assert plan_safe_until(landed, epoch) == planned
+    assert plan_safe_until(None, epoch) is None
+
+
+def test_a_log_that_is_read_again_keeps_its_own_overlap():
+    """The mark of the restart is in the epoch that the relay begins."""
+    mark = Position(2, "binlog.000001", 100)
+    landed = LandedRange(7, mark, mark, NOTHING, Position(2, "binlog.000001", 200))
+    assert plan_safe_until(landed, EpochBegin("u", 2, "mysql", "binlog.000001", 100, None)) == landed.safe_until

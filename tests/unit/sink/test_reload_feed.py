@@ -26,3 +26,21 @@ def test_a_closed_feed_is_not_waited_for():
     assert feed.wait()
     feed.close()
     assert not feed.wait()
+
+
+def test_an_overlap_continues_in_the_log_of_another_server():
+    """Its end is looked up once, and only if a reload overlaps an earlier log."""
+    feed, end, looked_up = ReloadFeed(), Position(3, "binlog.000001", 40), []
+
+    def log_end(epoch):
+        looked_up.append(epoch)
+        return end
+
+    feed.enter_epoch(2, log_end)
+    feed.end([Reload(T, -1, BEGIN, Position(2, "binlog.000001", 200))])
+    feed.enter_epoch(2, log_end)
+    assert not looked_up
+    feed.enter_epoch(3, log_end)
+    feed.enter_epoch(3, log_end)
+    assert feed.state.reloads == (Reload(T, -1, BEGIN, end),)
+    assert looked_up == [3]

@@ -89,6 +89,13 @@ def test_an_exact_snapshot_replaces_the_log_before_it_but_not_its_own_rows(begin
     assert requests.begin(None, state.name, landed) == planned
 
 
+def requests_of(**facts):
+    """The requests of a source without any state."""
+    context = SilverContext(Lakehouse(root="/lake"), "task", "s", "run", "mysql", SourceRules())
+    evidence = SourceEvidence(None, None)
+    return RangeRequests(context, Points("s"), evidence, SafeModePolicy(False, timedelta(0)), **facts)
+
+
 @pytest.mark.parametrize(
     ("begin", "safe_until", "planned"),
     [
@@ -102,8 +109,7 @@ def test_an_exact_snapshot_replaces_the_log_before_it_but_not_its_own_rows(begin
 )
 def test_log_that_is_read_again_is_applied_in_safe_mode_also_after_an_exact_snapshot(begin, safe_until, planned):
     """The snapshot's position excludes an overlap only in the log that follows it, not in a later epoch."""
-    context = SilverContext(Lakehouse(root="/lake"), "task", "s", "run", "mysql", SourceRules())
-    requests = RangeRequests(context, Points("s"), SourceEvidence(None, None), SafeModePolicy(False, timedelta(0)))
+    requests = requests_of()
     state = requests.states.of(("shop", "t"))
     state.plan = RestartPlan(log_at(500), "")
     requests.states.read_exactly({state.name: log_at(500)})
@@ -112,3 +118,24 @@ def test_log_that_is_read_again_is_applied_in_safe_mode_also_after_an_exact_snap
     request = requests.request(None, events, landed)
     assert request.mode is planned
     assert request.overlap_until == (safe_until if begin.epoch == 3 else None)
+
+
+@pytest.mark.parametrize(
+    ("begin", "known", "until"),
+    [
+        (log_at(700), None, log_at(800)),
+        (log_at(800), None, None),
+        (log_at(100, epoch=3), log_at(400, epoch=3), log_at(400, epoch=3)),
+        (log_at(400, epoch=3), log_at(400, epoch=3), None),
+        (log_at(100, epoch=3), None, None),
+    ],
+)
+def test_the_overlap_of_a_table_continues_in_the_log_of_another_server(begin, known, until):
+    """A snapshot or a repair has seen log that the first server's log did not have when the second one took over."""
+    requests = requests_of(log_end=lambda epoch: known if epoch == begin.epoch else None)
+    state = requests.states.of(("shop", "t"))
+    state.plan, state.safe_until = RestartPlan(log_at(500), ""), log_at(800)
+    landed = LandedRange(9, begin, log_at(900, begin.epoch), parse_gtid_set("", "mysql"))
+    request = requests.request(None, TableEvents(*state.name, {Op.INSERT: 1}, begin, begin), landed)
+    assert request.mode is (Mode.SAFE if until is not None else Mode.NORMAL)
+    assert request.safe_until == request.overlap_until == until

@@ -69,6 +69,20 @@ def test_changes_are_in_doubt_until_the_rows_are_replaced_and_while_they_may_be_
     assert not state.is_in_doubt(U, at(60), done)
 
 
+def test_another_server_has_the_rest_of_an_overlap_before_the_end_of_its_log():
+    """Positions of the former log mean nothing in its log; a reload that is exact, or of its own epoch, is unchanged."""
+    later = Reload(V, -2, Position(3, "binlog.000001", 5), Position(3, "binlog.000001", 9))
+    state = AdHocState(reloads=(Reload(T, -1, at(50), safe_until=at(80)), Reload(U, -1, at(50)), later))
+    epoch, end = at(50).epoch + 1, Position(at(50).epoch + 1, "binlog.000001", 40)
+    assert state.overlaps_before(epoch)
+    assert not state.overlaps_before(at(50).epoch)
+    moved = state.in_epoch(epoch, end)
+    assert moved.reloads == (replace(state.reloads[0], safe_until=end), *state.reloads[1:])
+    assert not moved.overlaps_before(epoch)
+    done = {T: -1}
+    assert [moved.is_in_doubt(T, replace(end, offset=offset), done) for offset in (4, 39, 40)] == [True, True, False]
+
+
 def test_the_log_is_cut_where_snapshots_precede_it():
     """Where a snapshot's log begins, and where a reload is due; not if the target already has it."""
     state = replace(READING, reloads=(Reload(U, -1, at(50)), Reload(V, -1, at(70))))
