@@ -1,6 +1,5 @@
 """The log positions that a snapshot recorded when it read a table."""
 
-import json
 from collections.abc import Collection
 
 from pyspark.sql import SparkSession
@@ -15,7 +14,7 @@ from dmdelta.model.spark_sql import literal
 def exact_positions(
     spark: SparkSession, bronze: str, source_id: str, snapshot: tuple[int, int] | None = None
 ) -> dict[TableName, Position]:
-    """The position at which the log continues for tables that a snapshot read exactly at one position.
+    """The position at which the log continues for tables of which a snapshot read all chunks exactly at one position.
 
     Args:
         snapshot: (its epoch, the log's) for one snapshot; None: the newest full load of each table, whose log is in the
@@ -25,19 +24,19 @@ def exact_positions(
         LakehouseError: bronze cannot be read.
     """
     epochs = "epoch > 0" if snapshot is None else f"epoch = {snapshot[0]}"
-    query = f"""SELECT schema_name, table_name, max_by(struct(epoch, ddl), struct(epoch, seq)) AS newest FROM {bronze}
+    place = "struct(get_json_object(ddl, '$.file') AS file, CAST(get_json_object(ddl, '$.pos') AS BIGINT) AS pos)"
+    # A load whose consistency was changed has chunks of both kinds: one without a lock may be older than the others.
+    query = f"""SELECT schema_name, table_name, epoch, min({place}) AS place,
+        bool_and(get_json_object(ddl, '$.exact') = 'true') AND min({place}) = max({place}) AS exact FROM {bronze}
         WHERE source_id = {literal(source_id)} AND op = {literal(Op.WATERMARK.value)} AND {epochs}
-        GROUP BY schema_name, table_name"""
+        GROUP BY schema_name, table_name, epoch ORDER BY epoch"""
     with wrapped(bronze, "reading"):
         rows = spark.sql(query).collect()
-    watermarks = {
-        (row["schema_name"], row["table_name"]): (row["newest"]["epoch"], json.loads(row["newest"]["ddl"]))
-        for row in rows
-    }
+    newest = {(row["schema_name"], row["table_name"]): row for row in rows}
     return {
-        name: Position(epoch + 1 if snapshot is None else snapshot[1], mark["file"], mark["pos"])
-        for name, (epoch, mark) in watermarks.items()
-        if mark["exact"]
+        name: Position(row["epoch"] + 1 if snapshot is None else snapshot[1], row["place"]["file"], row["place"]["pos"])
+        for name, row in newest.items()
+        if row["exact"]
     }
 
 
