@@ -47,6 +47,7 @@ def test_sigterm_ends_at_a_boundary_and_a_second_runner_is_fenced_out(task, spar
     assert json.loads(capsys.readouterr().out.strip().splitlines()[-1])["idle"] is True
 
 
+@pytest.mark.long
 def test_a_run_that_ends_by_itself_is_alone_until_silver_has_caught_up(task, spark, capsys):
     """Its relay has ended before, and no longer holds the relay folder."""
     task.server.execute(

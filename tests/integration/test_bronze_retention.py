@@ -4,6 +4,8 @@ import json
 from datetime import datetime, timedelta, timezone
 from unittest.mock import patch
 
+import pytest
+
 from dmdelta.bronze import landing
 from dmdelta.cli.main import execute
 from dmdelta.errors import QualityError
@@ -14,6 +16,7 @@ from tests.support.task import Task
 DAYS = 30
 
 
+@pytest.mark.long
 def test_old_changes_expire_and_silver_continues(mysql80, spark, tmp_path, capsys):
     """`maintain` removes them; replays and checks that need them fail; a table that is read again can be rebuilt."""
     task = Task(tmp_path, mysql80, mysql80.fresh_database("kept"))

@@ -18,6 +18,8 @@ from dmdelta.lakehouse.layout import Lakehouse
 from tests.support.background import in_background
 from tests.support.task import SinkTask, Task
 
+pytestmark = pytest.mark.long
+
 TABLES, ROWS, BALANCE = 6, 5, 100
 SECONDS = 180
 
@@ -75,7 +77,7 @@ def target_total(target, database, tables):
         return sum(int(row[0]) for row in cursor.fetchall())
 
 
-@pytest.mark.parametrize("tables", [TABLES, pytest.param(20, marks=pytest.mark.long)])
+@pytest.mark.parametrize("tables", [TABLES, 20])
 def test_all_tables_and_the_sink_end_at_one_position(mysql80, mariadb, spark, tmp_path, monkeypatch, tables):
     """Twice, through the socket and through dm_meta, while a writer transfers amounts between the tables."""
     monkeypatch.setattr(runner, "DRAIN_SECONDS", 120.0)  # this machine may be busy
@@ -114,7 +116,6 @@ def wait_for_new_versions(task, spark, before):
         time.sleep(1)
 
 
-@pytest.mark.long
 def test_a_table_that_does_not_reach_the_position_is_named(mysql80, spark, tmp_path, monkeypatch):
     """The pause does not wait for it; the others are at the position, and after a resume it catches up."""
     task = Task(tmp_path, mysql80, mysql80.fresh_database("accounts"))

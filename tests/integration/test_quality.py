@@ -152,6 +152,7 @@ def test_one_bad_row_in_a_hundred_thousand(mysql80, spark, tmp_path, capsys):
     shop.assert_parted(spark)
 
 
+@pytest.mark.long
 def test_rows_of_an_ad_hoc_snapshot_are_checked(mysql80, spark, tmp_path, capsys):
     """An ad-hoc snapshot's rows are quarantined and recorded like those of the log."""
     shop = Checked(tmp_path, mysql80, EMAIL, AMOUNT, mode="all")

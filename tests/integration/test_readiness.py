@@ -45,6 +45,7 @@ def has_applied(task):
     return bool(sources) and all((source["applied_to"] or "").endswith(f"/{file}:{offset}") for source in sources)
 
 
+@pytest.mark.long
 def test_a_task_whose_applying_is_frozen_is_not_ready(task):
     """The limit is three times the target freshness; the process stays alive, and recovers without a restart."""
     frozen = task.hangs

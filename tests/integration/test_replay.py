@@ -188,6 +188,7 @@ def test_silver_is_rebuilt_from_bronze(shop, spark, capsys):
     assert_silver_equals_source(spark, task)
 
 
+@pytest.mark.long
 def test_a_rebuild_starts_over_if_the_table_is_read_again_meanwhile(mysql80, spark, tmp_path, capsys, monkeypatch):
     """The log lacks a change of the source, so only the rows of the new snapshot equal it."""
     task = Task(tmp_path, mysql80, mysql80.fresh_database("replay"), mode="all", tables=["t"])

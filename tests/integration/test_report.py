@@ -154,6 +154,7 @@ def test_before_the_first_run_there_is_a_page(spark, tmp_path, capsys):
     assert not (tmp_path / "lake").exists()
 
 
+@pytest.mark.long
 def test_a_live_source_has_lag_and_safe_mode(mysql80, spark, tmp_path, capsys):
     """Ages of real changes by stage, rows by operation, a statement without its literal, a range read again."""
     database = mysql80.fresh_database("report")

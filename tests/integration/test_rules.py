@@ -65,7 +65,10 @@ def test_ignored_events(follow, events, statements, left):
     assert rows(followed, database) == left
 
 
-@pytest.mark.parametrize("each", [False, True], ids=["in one batch", "step by step"])
+_STEPS = [pytest.param(False, id="in one batch"), pytest.param(True, id="step by step", marks=pytest.mark.long)]
+
+
+@pytest.mark.parametrize("each", _STEPS)
 def test_an_insert_replaces_the_row_whose_delete_was_ignored(follow, each):
     """Its key exists once."""
     rule = {"f": {"schema-pattern": "{db}", "table-pattern": "t", "events": ["delete"], "action": "Ignore"}}
@@ -75,6 +78,7 @@ def test_an_insert_replaces_the_row_whose_delete_was_ignored(follow, each):
     assert sorted(found) == [(1, "again", 11), (2, None, 20), (3, "z", None)]
 
 
+@pytest.mark.long
 def test_a_renamed_table_is_dropped_with_its_database(follow):
     """No row event has its structure under the new name."""
     followed, database = follow(["RENAME TABLE t TO u", "DROP DATABASE {db}"], {}, each=True)
@@ -111,10 +115,15 @@ def test_expression_filters(follow):
     assert rows(followed, database) == {(1, "x", 10), (5, "n", 6)}
 
 
+@pytest.mark.parametrize("each", _STEPS)
 @pytest.mark.parametrize(
-    "each", [pytest.param(False, id="in one batch"), pytest.param(True, id="step by step", marks=pytest.mark.long)]
+    "sequence",
+    [
+        pytest.param(GH_OST, id="gh-ost", marks=pytest.mark.long),
+        pytest.param(GH_OST_TWO_STEP, id="gh-ost-two-step"),
+        pytest.param(PT_OSC, id="pt-osc"),
+    ],
 )
-@pytest.mark.parametrize("sequence", [GH_OST, GH_OST_TWO_STEP, PT_OSC], ids=["gh-ost", "gh-ost-two-step", "pt-osc"])
 def test_online_ddl(follow, mysql80, sequence, each):
     """The tool's steps under writes: silver lacks its tables, and the real table changes at the cut-over."""
     followed, database = follow(sequence.strip().splitlines(), {}, each=each)

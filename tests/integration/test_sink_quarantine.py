@@ -49,6 +49,7 @@ class Shop:
             return execute(["quality", "release", str(self.task.spec), *arguments, "--json"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "sink",
     [

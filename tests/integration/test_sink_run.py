@@ -53,7 +53,7 @@ def test_silver_and_target_resume_together(task, spark, capsys):
     assert source["sink_lag_bytes"] == 0
 
 
-@pytest.mark.parametrize("flush", ["sync", "async"])
+@pytest.mark.parametrize("flush", ["sync", pytest.param("async", marks=pytest.mark.long)])
 def test_the_interval_of_a_running_sink_is_changed(task, spark, flush):
     """With either flush: rows reach the target at once, the checkpoint only after `dmdelta update` shortens an hour."""
     task.sink = {"flush": flush}
@@ -104,6 +104,7 @@ def test_changes_that_the_target_lacks_do_not_expire(task, spark, capsys):
     assert "have expired from bronze" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_target_that_does_not_answer_ends_a_run_that_waits_for_nothing_else(task, spark):
     """Exit code 75, and silver has everything; the next run continues."""
     task.sink = {"port": 1}

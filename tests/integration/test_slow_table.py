@@ -17,6 +17,8 @@ from tests.support.check import assert_exactly_once
 from tests.support.diff import differences
 from tests.support.task import Task
 
+pytestmark = pytest.mark.long
+
 SECONDS = 240
 
 
@@ -110,7 +112,6 @@ def test_the_others_continue_and_it_catches_up(slow):
     assert slow.left() == set()
 
 
-@pytest.mark.long
 def test_a_kill_with_tables_at_different_positions(slow):
     """One table is ranges behind the others when the process dies; each resumes at its own position, exactly once."""
     task, since = slow.task, slow.task.settings["meta"]

@@ -227,6 +227,7 @@ def test_an_operator_adds_an_unknown_structure(mysql57, spark, tmp_path, capsys)
     assert shown == ["update", "ddl", "update", "delete", "information_schema"]
 
 
+@pytest.mark.long
 def test_a_batch_that_did_not_land_leaves_nothing_behind(mysql57, spark, tmp_path):
     """The history is written first: entries of a failed batch are ignored and written again."""
     database = mysql57.fresh_database("tracked")

@@ -13,7 +13,7 @@ from tests.support.type_matrix import MatrixRun, family_names, run_type_matrix, 
 
 
 def _cases(names: Callable[[str], list[str]]) -> list[object]:
-    marks = {"mysql97": [pytest.mark.mysql97]}
+    marks = {"mysql97": [pytest.mark.mysql97], "mysql57": [pytest.mark.long]}
     return [
         pytest.param(server, family, id=f"{server}-{family}", marks=marks.get(server, []))
         for server in CHARSETS

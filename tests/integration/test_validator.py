@@ -90,6 +90,7 @@ def task(mysql80, tmp_path):
     return made
 
 
+@pytest.mark.long
 def test_damage_is_found_where_rows_changed_and_errors_are_handled(task, spark, capsys):
     """Undamaged rows agree. Damaged ones are errors where the log changed them, until an operator handles them; those
     above the limit of pending rows are compared later.

@@ -184,7 +184,12 @@ HISTORIES = {
 }
 
 
-@pytest.mark.parametrize("kind", HISTORIES)
+LONGER = ("mapping", "in-commit", "v2 checkpoints")
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.long if kind in LONGER else ()) for kind in HISTORIES]
+)
 def test_histories_are_those_of_describe_history(kind, spark, lakehouse):
     """Versions, tags and times, for tables whose rows delta-rs cannot read, and where files' times go backwards."""
     table = lakehouse.silver("odd `name`", f"{kind} 100%")

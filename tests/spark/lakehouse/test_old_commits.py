@@ -74,6 +74,7 @@ def commits_of(table):
     return sorted(int(file.stem) for file in (local_folder(table) / "_delta_log").glob("*.json") if file.stem.isdigit())
 
 
+@pytest.mark.long
 def test_bronze_forgets_commits_but_no_position(spark, source):
     """Of a source without commits: its last batch, where its epoch began, and the number of the next batch."""
     table = MaintainedTable(source.bronze, Content.BRONZE)
@@ -193,6 +194,7 @@ def test_silver_continues_after_its_log_was_cleaned(spark, lakehouse):
     spark.sql(f"VACUUM {table.table} LITE").collect()
 
 
+@pytest.mark.long
 def test_the_position_of_an_idle_table_is_repeated(spark, lakehouse):
     """The commits after it are other tools'; a repair's are not repeated."""
     changelog = Changelog(spark, lakehouse)

@@ -124,6 +124,7 @@ def test_a_reversed_version_order_is_detected(spark, lakehouse, monkeypatch, mem
         assert_reads(log, [ITEMS.name], [log.position])
 
 
+@pytest.mark.long
 def test_a_full_memory_forgets_the_rows_that_no_read_needs(spark, lakehouse):
     """A read whose own rows are in memory uses them, although older rows have been evicted."""
     log = simple(spark, lakehouse)

@@ -169,6 +169,7 @@ def check_interleaved(made, batches):
         made.replay(name, made.changelog.position)
 
 
+@pytest.mark.long
 def test_interleaved_tables(spark, lakehouse):
     """Each table equals the result of its own changes, whatever is between them and however they are split."""
     check_interleaved(Interleaved(spark, lakehouse, 7), (40, 50))

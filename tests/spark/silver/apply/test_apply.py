@@ -100,8 +100,22 @@ def test_add_column_and_other_statements(changelog):
     assert changelog.silver() == [(1, 8, "a")]
 
 
-@pytest.mark.parametrize("cuts", [(), (2,), (1, 2, 3, 4)])
-@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize(
+    ("mode", "cuts"),
+    [
+        (Mode.NORMAL, ()),
+        (Mode.SAFE, (2,)),
+        *(
+            pytest.param(mode, cuts, marks=pytest.mark.long)
+            for mode, cuts in [
+                (Mode.SAFE, ()),
+                (Mode.NORMAL, (2,)),
+                (Mode.NORMAL, (1, 2, 3, 4)),
+                (Mode.SAFE, (1, 2, 3, 4)),
+            ]
+        ),
+    ],
+)
 def test_a_column_that_a_rule_keeps(changelog, spark, cuts, mode):
     """It keeps the values that rows had when the source dropped it, however the log is split; later rows have none."""
     wide = TableSchema("d", "items", (*ITEMS.columns, Column("old", "int")), ("id",))
@@ -191,7 +205,7 @@ def test_prepared_transactions(changelog, spark, lakehouse):
 @pytest.mark.parametrize(
     ("again", "landed"),
     [
-        pytest.param(True, False, id="restart before XA PREPARE"),
+        pytest.param(True, False, id="restart before XA PREPARE", marks=pytest.mark.long),
         pytest.param(False, True, id="restart after XA PREPARE"),
         pytest.param(True, True, id="restart before XA PREPARE, whose commit had landed", marks=pytest.mark.long),
         pytest.param(False, False, id="XA PREPARE at the end of an epoch", marks=pytest.mark.long),
@@ -360,7 +374,7 @@ TAKEN = (
 """Names that queries on the way to silver use."""
 
 
-@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("mode", [Mode.SAFE, pytest.param(Mode.NORMAL, marks=pytest.mark.long)])
 def test_columns_may_have_any_name(changelog, mode):
     """Each way of applying distinguishes the source's columns from its own."""
     keyed, bag = ("d", "keyed"), ("d", "bag")
@@ -447,7 +461,7 @@ def test_two_runners_and_two_sources(changelog, spark, lakehouse):
         applying.apply_table(spark, request)
 
 
-@pytest.mark.parametrize("key", [("id",), ()])
+@pytest.mark.parametrize("key", [(), pytest.param(("id",), marks=pytest.mark.long)])
 def test_runners_that_join_ranges_differently(changelog, spark, key):
     """Delta would accept both commits, because the versions differ: the rows of both ranges are appended once."""
     begin = changelog.position
@@ -546,9 +560,9 @@ def test_a_swap_in_a_table_that_the_log_has_created(changelog):
     ("before", "after", "values"),
     [
         (0, 3, ["10:00:00.000", "-00:00:01.000"]),
-        (2, 3, ["10:00:00.000", "-00:00:01.250"]),
+        pytest.param(2, 3, ["10:00:00.000", "-00:00:01.250"], marks=pytest.mark.long),
         (2, 1, ["10:00:00.0", "-00:00:01.3"]),
-        (2, 0, ["10:00:00", "-00:00:01"]),
+        pytest.param(2, 0, ["10:00:00", "-00:00:01"], marks=pytest.mark.long),
     ],
 )
 def test_a_time_gets_its_fractional_digits_once(changelog, before, after, values):

@@ -56,7 +56,7 @@ def test_tables_that_the_log_has_created_are_renamed_in_safe_mode(renamed):
     assert changelog.silver(OLD) == []
 
 
-@pytest.mark.parametrize("stopped", [OLD, NEW])
+@pytest.mark.parametrize("stopped", [OLD, pytest.param(NEW, marks=pytest.mark.long)])
 def test_a_rename_that_may_have_been_applied_stops_its_tables(renamed, stopped):
     """Which rows a name had is unclear in log that is read again, or beside a snapshot: no table changes."""
     changelog, begin, end = renamed

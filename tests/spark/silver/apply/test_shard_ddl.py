@@ -64,7 +64,7 @@ def test_a_truncated_or_dropped_shard(spark, lakehouse):
     assert shards.silver("id", "v") == [(5, "after")]
 
 
-@pytest.mark.parametrize("mode", [strategy.Mode.NORMAL, strategy.Mode.SAFE])
+@pytest.mark.parametrize("mode", [pytest.param(strategy.Mode.NORMAL, marks=pytest.mark.long), strategy.Mode.SAFE])
 def test_shards_without_a_key(spark, lakehouse, mode):
     """As many of a shard's equal rows are removed as were deleted, and none of another shard's."""
     shards = Shards(spark, lakehouse, ONE, TWO, key=())
@@ -105,8 +105,22 @@ def test_a_clash_can_be_an_error(spark, lakehouse):
     assert shards.silver("id", "v") == [(1, "a")]
 
 
-@pytest.mark.parametrize("key", [("day",), ("day", "id"), ("id", "day")])
-@pytest.mark.parametrize("days", [(None,), (None, "2026-01-02")])
+@pytest.mark.parametrize(
+    ("key", "days"),
+    [
+        (("day",), (None,)),
+        (("id", "day"), (None, "2026-01-02")),
+        *(
+            pytest.param(key, days, marks=pytest.mark.long)
+            for key, days in [
+                (("day",), (None, "2026-01-02")),
+                (("id", "day"), (None,)),
+                (("day", "id"), (None,)),
+                (("day", "id"), (None, "2026-01-02")),
+            ]
+        ),
+    ],
+)
 def test_zero_dates_in_keys_clash(spark, lakehouse, key, days):
     """A zero date is NULL in silver, and equal to itself."""
     columns = (Column("id", "int"), Column("day", "date", nullable=False))
@@ -169,7 +183,7 @@ def test_a_shard_joins_with_all_of_its_columns(spark, lakehouse):
     assert "x" not in spark.table(lakehouse.silver(*MERGED)).columns
 
 
-@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("own", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_a_reloaded_shard_lacks_only_columns_that_its_own_rules_ignore(spark, lakehouse, own):
     """As the log does; the reload adds others."""
     shards = _joining(spark, lakehouse, **UNRELATED)
