@@ -11,12 +11,14 @@ from pyspark.sql import SparkSession
 
 from dmdelta.lakehouse.session import SessionSettings, is_provided, open_session
 from tests.support.connect_server import choose_remote
-from tests.support.jvm import JVM_OPTIONS
+from tests.support.jvm import JVM_OPTIONS, LONG_LIVED
 from tests.support.servers import Server, running
 from tests.support.servers.tidb import TidbServer, running_tidb
 
 _FOLDER_MARKERS = ("unit", "spark", "integration", "crash")
 _EXTRA_LANES = ("mysql97", "tidb")
+_MANY = 100
+"""So many tests with Spark keep two processes busy for more than five minutes."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -90,7 +92,7 @@ def tidb() -> Iterator[TidbServer]:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     """The one session of the test process: local, of two cores and two shuffle partitions, or that of `make test-connect`.
 
     Its catalog has a folder of its own: test processes use the same names.
@@ -100,8 +102,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         # PySpark notes in the environment that it is remote: that is to stay.
         session = open_session("dmdelta tests", settings)
     else:
+        users = sum("spark" in getattr(item, "fixturenames", ()) for item in request.session.items)
+        options = LONG_LIVED if users > _MANY else JVM_OPTIONS
         folder = f"-Dspark.sql.warehouse.dir={tmp_path_factory.mktemp('warehouse')}"
-        with patch.dict(os.environ, {"JDK_JAVA_OPTIONS": f"{JVM_OPTIONS} {folder}"}):
+        with patch.dict(os.environ, {"JDK_JAVA_OPTIONS": f"{options} {folder}"}):
             session = open_session("dmdelta tests", settings)
     yield session
     session.stop()

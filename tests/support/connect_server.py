@@ -19,7 +19,7 @@ from pathlib import Path
 import pyspark
 
 from dmdelta.lakehouse.session import SessionSettings, local_confs
-from tests.support.jvm import JVM_OPTIONS
+from tests.support.jvm import LONG_LIVED
 
 SERVERS = 2
 REMOTES_VARIABLE = "DMDELTA_TEST_REMOTES"
@@ -69,7 +69,7 @@ def _command(settings: SessionSettings, port: int, warehouse: str) -> list[str]:
 def _environment(python: str | None) -> dict[str, str]:
     """The server's environment: Python workers use this interpreter and code, or another interpreter's packages."""
     path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH", "")]))
-    own = {"PYSPARK_PYTHON": python or sys.executable, "JDK_JAVA_OPTIONS": JVM_OPTIONS}
+    own = {"PYSPARK_PYTHON": python or sys.executable, "JDK_JAVA_OPTIONS": LONG_LIVED}
     own["PYTHONPATH"] = path if python is None else ""
     return {**os.environ, **own, "SPARK_HOME": str(Path(pyspark.__file__).parent)}
 
