@@ -192,6 +192,15 @@ def missing_from(wanted: GtidSet, have: GtidSet) -> str:
     return str(wanted)
 
 
+def joined(older: GtidSet | None, newer: GtidSet) -> GtidSet:
+    """The union. Sets of two flavors have none, so the newer one replaces the older."""
+    if isinstance(older, MysqlGtidSet) and isinstance(newer, MysqlGtidSet):
+        return older.union(newer)
+    if isinstance(older, MariadbGtidSet) and isinstance(newer, MariadbGtidSet):
+        return older.union(newer)
+    return newer
+
+
 def _domain_and_server(name: str) -> tuple[int, int]:
     domain, _, server = name.partition("-")
     if not (domain.isdecimal() and server.isdecimal()):

@@ -1,6 +1,7 @@
 """Task-mode all: tables are loaded while they change, then the log is applied, so that silver equals the source."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,9 +9,11 @@ import pytest
 
 from dmdelta.cli.main import execute
 from dmdelta.lakehouse.layout import Lakehouse
-from tests.support.check import assert_silver_equals_source
+from tests.support.check import assert_silver_equals_source, assert_tables_equal_source
 from tests.support.loadable import fill
 from tests.support.meddler import Meddler
+from tests.support.relaying import purged_to_the_newest, wait_until
+from tests.support.servers import running
 from tests.support.task import Task
 
 
@@ -56,6 +59,24 @@ def test_a_database_that_changes_while_it_is_read_is_loaded_exactly(load, reques
     reads = bronze_reads(spark, task)
     assert ("big" in reads) is load.bronze
     assert {"notes", "old_notes"} <= reads
+
+
+def test_a_server_restored_from_a_dump_is_loaded(spark, tmp_path):
+    """`gtid_purged` has transactions that no file of its log lists. The log continues after the load, and in the file
+    behind purged ones after the relay folder was lost.
+    """
+    with running("mysql80") as server:
+        server.execute("RESET MASTER", "SET GLOBAL gtid_purged = '3e11fa47-71ca-11e1-9e33-c80aa9429562:1-100'")
+        task = Task(tmp_path, server, server.fresh_database("load"), mode="all")
+        server.execute("CREATE TABLE a (id INT PRIMARY KEY)", "INSERT INTO a VALUES (1), (2)", database=task.database)
+        task.catch_up()
+        server.execute("INSERT INTO a VALUES (3)", "FLUSH BINARY LOGS", database=task.database)
+        task.catch_up()
+        wait_until(lambda: purged_to_the_newest(server))
+        shutil.rmtree(task.relay)
+        server.execute("INSERT INTO a VALUES (4)", database=task.database)
+        task.catch_up()
+        assert_tables_equal_source(spark, task, ["a"])
 
 
 @pytest.mark.long

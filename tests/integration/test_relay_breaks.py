@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -261,6 +262,27 @@ def test_a_first_start_that_ends_during_its_checks_is_checked_again(mysql80: Ser
     begin = newest_begin(task.folder)
     assert begin is not None
     assert (begin.epoch, begin.binlog_file, begin.offset, begin.gtid_set) == (4, name, offset, gtids)
+
+
+@pytest.mark.parametrize("flavor", ["mysql80", "mysql57"])
+def test_a_restored_server_has_executed_what_it_has_not_logged(tmp_path: Path, flavor: str) -> None:
+    """Its files' PREVIOUS_GTIDS lack `gtid_purged` of the dump. A server with a newer dump has another history."""
+    foreign = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+    with running(flavor) as server:
+        server.execute("RESET MASTER", f"SET GLOBAL gtid_purged = '{foreign}:1-100'")
+        insert(server, server.fresh_database("restored"))
+        name, offset, gtids = server.position()
+        start = StartAt(name, offset, epoch=4)
+        insert(server, server.fresh_database("restored"))
+        older = Known(Position(4, name, offset), gtids.replace(":1-100", ":1-90"))
+        with pytest.raises(PositionLost, match="a different history"):
+            catch_up(relay_task(server, tmp_path, start=start, known=older))
+        for known in (replace(older, gtid_set=gtids), None):
+            task = relay_task(server, tmp_path / str(known is None), start=start, known=known)
+            catch_up(task)
+            begin = newest_begin(task.folder)
+            assert begin is not None
+            assert begin.gtid_set == gtids
 
 
 def test_a_second_relay_is_fenced_out(mysql80: Server, tmp_path: Path) -> None:

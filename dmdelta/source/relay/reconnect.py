@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from dmdelta.model.gtid import GtidSet, missing_from
+from dmdelta.model.gtid import GtidSet, joined, missing_from
 from dmdelta.model.position import file_number
 from dmdelta.model.segment import FIRST_OFFSET
 from dmdelta.source.server import ServerLog
@@ -85,6 +85,24 @@ def plan_connect(relay: RelayState, server: ServerLog, created: int | None) -> C
     if purged:
         return Lost(f"{obstacle}, and the server has purged transactions that are not relayed", purged)
     return NewEpoch(relay.epoch + 1, relay.gtid_set)
+
+
+def unexecuted(known: GtidSet, logged: GtidSet, purged: GtidSet | None) -> str:
+    """The landed transactions that a server did not execute before a position, as text; empty if none.
+
+    A MySQL server's log and its PREVIOUS_GTIDS events lack what `SET GLOBAL gtid_purged` (a restored dump) and clones
+    have added to the server's set. Such transactions count only if the whole sets are equal: a server that was restored
+    from a newer backup has purged everything that has landed, and transactions that have not.
+
+    Args:
+        known: what has landed.
+        logged: what the server has logged before the position.
+        purged: its `gtid_purged`.
+    """
+    lacking = missing_from(known, logged)
+    executed = joined(purged, logged)
+    is_equal = not missing_from(known, executed) and not missing_from(executed, known)
+    return "" if is_equal else lacking
 
 
 def _obstacle(relay: RelayState, server: ServerLog, created: int | None) -> str | None:

@@ -13,7 +13,7 @@ from dmdelta.binlog.events.boundary import scan_gtids, walk_events
 from dmdelta.binlog.events.format_description import parse_format_description
 from dmdelta.binlog.events.header import HEADER, HEADER_SIZE, EventType
 from dmdelta.errors import CorruptBinlog, Fenced, HeldByCommand
-from dmdelta.model.gtid import GtidSet, MariadbGtidSet, MysqlGtidSet, grown, parse_gtid_set
+from dmdelta.model.gtid import GtidSet, grown, joined, parse_gtid_set
 from dmdelta.model.position import Position, file_number
 from dmdelta.model.segment import FIRST_OFFSET, MAGIC, Segment
 from dmdelta.segments import BEGIN_FILE, EpochBegin, epoch_begin, follows, list_segments
@@ -201,15 +201,6 @@ def with_gtids(state: RelayState, folder: Path, source_id: str, known: Known | N
         with open(segment.path, "rb") as stream:
             gtids = grown(gtids, scan_gtids(stream, segment))
     return replace(state, gtid_set=gtids)
-
-
-def joined(one: GtidSet | None, other: GtidSet) -> GtidSet:
-    """The union; sets of different flavors have none, so the newer replaces the older."""
-    if isinstance(one, MysqlGtidSet) and isinstance(other, MysqlGtidSet):
-        return one.union(other)
-    if isinstance(one, MariadbGtidSet) and isinstance(other, MariadbGtidSet):
-        return one.union(other)
-    return other
 
 
 def format_description(path: Path) -> bytes:

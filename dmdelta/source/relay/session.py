@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dmdelta.binlog.events.header import EventType
 from dmdelta.errors import PositionLost, SourceError, SourceUnavailable
 from dmdelta.logging import get_logger
-from dmdelta.model.gtid import GtidSet, missing_from, parse_gtid_set
+from dmdelta.model.gtid import GtidSet, joined, parse_gtid_set
 from dmdelta.model.position import seq_of
 from dmdelta.model.segment import FIRST_OFFSET, epoch_folder
 from dmdelta.segments import EpochBegin, begin_epoch
@@ -29,7 +29,7 @@ from dmdelta.source.relay.dump import (
 )
 from dmdelta.source.relay.event_stream import Piece, WirePieces
 from dmdelta.source.relay.gtid_lookup import locate_after
-from dmdelta.source.relay.reconnect import Continue, Lost, NewEpoch, RelayState, plan_connect
+from dmdelta.source.relay.reconnect import Continue, Lost, NewEpoch, RelayState, plan_connect, unexecuted
 from dmdelta.source.relay.relay_dir import created_at, load_state, with_gtids
 from dmdelta.source.relay.relay_task import RelayTask, StartAfter, StartEdge, StatusFile, first_start
 from dmdelta.source.relay.segmenter import Cutter
@@ -77,6 +77,7 @@ class _Target:
 
     Attributes:
         fresh: the first position of an epoch.
+        gtid_set: the set before it, with `sum_gtids` only the purged part; None: unknown.
         after: the place follows from `gtid_set`: the server may have logged transactions of the set after it.
         sum_gtids: read the file from its first event: to determine the set before `offset`, and to check the position
             before the epoch begins there.
@@ -180,8 +181,8 @@ class ServerSession:
             return _Target(1, here.binlog_file, here.offset, here.gtid_set, fresh=True)
         start = first_start(start, held.files, str(self._endpoint))
         at_begin = start.offset == FIRST_OFFSET
-        gtid_set = held.purged if at_begin and start.binlog_file == next(iter(held.files)) else None
         sum_gtids = not at_begin and held.executed is not None
+        gtid_set = held.purged if sum_gtids or start.binlog_file == next(iter(held.files)) else None
         return _Target(start.epoch, start.binlog_file, start.offset, gtid_set, fresh=True, sum_gtids=sum_gtids)
 
     def _next_target(self, state: RelayState, server: ServerIdentity, held: ServerLog) -> _Target:
@@ -251,8 +252,7 @@ class ServerSession:
                     cutter.take(piece)
                     stalled = 0
                     if summing and not cutter.skipping:  # before anything is written
-                        self._check_history(cutter.gtids, server)
-                        self._begin(server, replace(target, gtid_set=cutter.gtids))
+                        self._begin_summed(server, target, cutter.gtids)
                         summing = False
                 if cutter.boundary < goal and time.monotonic() < glance:
                     continue
@@ -265,18 +265,24 @@ class ServerSession:
                 return True
         return False
 
-    def _check_history(self, before: GtidSet | None, server: ServerIdentity) -> None:
-        """Check that what has landed lies before the position at which a lost relay folder restarts."""
-        known = self._task.known
-        if known is None or before is None:
+    def _begin_summed(self, server: ServerIdentity, target: _Target, logged: GtidSet | None) -> None:
+        """Record how an epoch begins after `logged`, which was read from the server's file; None: unknown.
+
+        Raises:
+            PositionLost: what has landed does not lie before the position at which a lost relay folder restarts.
+        """
+        if logged is None:
+            self._begin(server, replace(target, gtid_set=None))
             return
-        lacking = missing_from(parse_gtid_set(known.gtid_set, server.flavor), before)
-        if lacking:
+        known, purged = self._task.known, target.gtid_set
+        lacking = unexecuted(parse_gtid_set(known.gtid_set, server.flavor), logged, purged) if known else ""
+        if known and lacking:
             raise PositionLost(
                 f"{self._endpoint} has a different history at {known.position}",
                 hint="restore the relay folder, or take a new snapshot",
                 missing=lacking,
             )
+        self._begin(server, replace(target, gtid_set=joined(purged, logged)))
 
     def _artificial(self, piece: Piece, cutter: Cutter, stalled: int) -> int:
         """Handle an artificial event; returns the number of consecutive heartbeats that announced missing bytes."""

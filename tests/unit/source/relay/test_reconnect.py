@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from dmdelta.model.gtid import parse_gtid_set
-from dmdelta.source.relay.reconnect import Continue, Lost, NewEpoch, RelayState, plan_connect
+from dmdelta.source.relay.reconnect import Continue, Lost, NewEpoch, RelayState, plan_connect, unexecuted
 from dmdelta.source.server import ServerLog
 
 A = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
@@ -83,3 +83,19 @@ def test_the_missing_transactions_are_named() -> None:
 def test_another_log_with_the_same_history_is_a_new_epoch(server: ServerLog) -> None:
     """The server has executed all relayed transactions and still has all that follow."""
     assert plan_connect(RELAY, server, None) == NewEpoch(4, OURS)
+
+
+@pytest.mark.parametrize(
+    ("known", "logged", "purged", "lacking"),
+    [
+        (f"{A}:1-9", f"{A}:1-12", f"{A}:1-5", ""),
+        (f"{A}:1-9", f"{A}:1-7", f"{A}:1-5", f"{A}:8-9"),
+        (f"{A}:1-9,{B}:1-100", f"{A}:1-9", f"{A}:1-5,{B}:1-100", ""),
+        (f"{A}:1-9,{B}:1-100", f"{A}:1-9", f"{A}:1-5,{B}:1-101", f"{B}:1-100"),
+        (f"{A}:1-9,{B}:1-100", f"{A}:1-10", f"{A}:1-5,{B}:1-100", f"{B}:1-100"),
+        ("", f"{A}:1-9", f"{B}:1-100", ""),
+    ],
+)
+def test_what_a_server_has_executed_before_a_position(known: str, logged: str, purged: str, lacking: str) -> None:
+    """What it has purged but never logged (a restored dump) counts if it has executed nothing else."""
+    assert unexecuted(*(parse_gtid_set(text, "mysql") for text in (known, logged, purged))) == lacking
