@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from dmdelta.errors import CorruptBinlog, SourceError
 from dmdelta.model.gtid import Flavor, GtidSet, parse_gtid_set
-from dmdelta.model.position import FILE_SHIFT, Position, seq_of
+from dmdelta.model.position import FILE_SHIFT, Position, numbered_file, seq_of
 from dmdelta.model.segment import (
     FIRST_OFFSET,
     MAGIC,
@@ -79,9 +79,8 @@ class EpochBegin:
         """Where the server's log ended when the epoch started; None: unknown, or it does not continue after a set."""
         if self.skip_until is None:
             return None
-        stem, _, digits = self.binlog_file.rpartition(".")
         number, offset = divmod(self.skip_until, 1 << FILE_SHIFT)
-        return Position(self.epoch, f"{stem}.{number:0{len(digits)}d}", offset)
+        return Position(self.epoch, numbered_file(self.binlog_file, number), offset)
 
 
 def begin_epoch(folder: Path, begin: EpochBegin) -> Path:

@@ -29,6 +29,12 @@ def file_number(binlog_file: str) -> int:
     return int(match.group(1))
 
 
+def numbered_file(name: str, number: int) -> str:
+    """The file with this number in the log of file `name`: `binlog.000009`, 10 → `binlog.000010`."""
+    stem, _, digits = name.rpartition(".")
+    return f"{stem}.{number:0{len(digits)}d}"
+
+
 def seq_of(binlog_file: str, offset: int) -> int:
     """The bronze `seq` of the event at `offset` (bytes) of a file: file number × 2^40 + offset."""
     return (file_number(binlog_file) << FILE_SHIFT) + offset

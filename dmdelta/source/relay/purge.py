@@ -1,26 +1,31 @@
 """Purges the relay folder: landed segments are removed by age, or when disk space runs short.
 
 The oldest are removed first, so the remaining log has no gap. The newest is kept: it marks where the log on disk ends.
-What has landed is recorded before.
+What has landed is recorded before; on a full disk, after.
 """
 
+import errno
+import fcntl
 import json
 import os
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 from dmdelta.errors import CorruptBinlog
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.model.segment import Segment
 from dmdelta.segments import epoch_begin, epoch_folder_of, follows
+from dmdelta.source.relay.volume import scratch_folder
 
 log = get_logger(__name__)
 _LANDED = "landed.json"
 """The file in a source's folder that contains what had landed when segments were last purged."""
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,24 +35,50 @@ class Known:
     position: Position
     gtid_set: str
 
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> "Known":
+        """The result of `asdict`, back from JSON."""
+        return cls(Position(**fields["position"]), fields["gtid_set"])
+
 
 def record_landed(folder: Path, known: Known) -> None:
     """Record what has landed in a source's folder, unless it has a newer record.
 
     Without it, the GTID set of the folder would lack the transactions of segments that are purged afterwards.
+
+    Raises:
+        CorruptBinlog: the existing record is damaged.
+        OSError: the file cannot be written.
     """
-    before = recorded_landed(folder)
-    if before is not None and before.position >= known.position:
-        return
-    fresh = folder / f"{_LANDED}.{os.getpid()}"  # a task and a command may purge at the same time
-    with fresh.open("w") as stream:
-        json.dump(asdict(known), stream)
-        stream.flush()
-        os.fsync(stream.fileno())  # a power failure must not keep the purge and lose the record
-    fresh.replace(folder / _LANDED)
+    with _recording_alone(folder):
+        before = landed_at_purge(folder)
+        if before is not None and before.position >= known.position:
+            return
+        fresh = folder / f"{_LANDED}.{os.getpid()}.new"  # another machine may purge on a Volume
+        try:
+            with fresh.open("w") as stream:
+                json.dump(asdict(known), stream)
+                stream.flush()
+                os.fsync(stream.fileno())  # a power failure must not keep the purge and lose the record
+            fresh.replace(folder / _LANDED)
+        finally:
+            fresh.unlink(missing_ok=True)
 
 
-def recorded_landed(folder: Path) -> Known | None:
+@contextmanager
+def _recording_alone(folder: Path) -> Iterator[None]:
+    """Wait for other processes of this machine that record: a task and a command may purge at the same time."""
+    place = scratch_folder(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    lock = os.open(place, os.O_RDONLY)  # the folder itself: a full disk may have no space for a lock file
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+def landed_at_purge(folder: Path) -> Known | None:
     """What `record_landed` recorded last; None if nothing was purged.
 
     Raises:
@@ -55,8 +86,7 @@ def recorded_landed(folder: Path) -> Known | None:
     """
     place = folder / _LANDED
     try:
-        fields = json.loads(place.read_text())
-        return Known(Position(**fields["position"]), fields["gtid_set"])
+        return Known.from_dict(json.loads(place.read_text()))
     except FileNotFoundError:
         return None
     except (ValueError, TypeError, KeyError) as error:
@@ -115,12 +145,38 @@ def purge(segments: Sequence[Segment], landed: Known) -> int:
     """Remove segments, and the folders of binlog files that are then empty; returns the bytes of the log removed.
 
     Args:
-        landed: at least everything in the segments. It is recorded first, because a relay that follows another server
-            needs the GTID set of the whole log.
+        landed: at least everything in the segments. It is recorded, because a relay that follows another server needs
+            the GTID set of the whole log.
+
+    Raises:
+        CorruptBinlog: as `record_landed`.
+        OSError: the record cannot be written, and the disk is not full.
     """
     if not segments:
         return 0
-    record_landed(epoch_folder_of(segments[0]).parent, landed)
+    root = epoch_folder_of(segments[0]).parent
+    # On a full disk the segments make room for the record. If the process is killed before it has written it, the
+    # relay finds a gap in the log on disk: it then has no GTID set, until the next start tells it what has landed.
+    recorded = _has_recorded(root, landed)
+    removed = _remove(segments)
+    if not recorded and not _has_recorded(root, landed):
+        log.warning("the disk is full: what has landed is not recorded", source=segments[0].source_id)
+    log.info("segments purged", source=segments[0].source_id, count=len(segments), bytes=removed)
+    return removed
+
+
+def _has_recorded(folder: Path, known: Known) -> bool:
+    """Record what has landed; False if the disk is full."""
+    try:
+        record_landed(folder, known)
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        return False
+    return True
+
+
+def _remove(segments: Sequence[Segment]) -> int:
     removed = 0
     for segment in segments:
         with suppress(FileNotFoundError):
@@ -129,7 +185,6 @@ def purge(segments: Sequence[Segment], landed: Known) -> int:
     for folder in {Path(segment.path).parent for segment in segments}:
         with suppress(OSError):  # the folder has other segments
             folder.rmdir()
-    log.info("segments purged", source=segments[0].source_id, count=len(segments), bytes=removed)
     return removed
 
 

@@ -14,11 +14,11 @@ from dmdelta.binlog.events.format_description import parse_format_description
 from dmdelta.binlog.events.header import HEADER, HEADER_SIZE, EventType
 from dmdelta.errors import CorruptBinlog, Fenced, HeldByCommand
 from dmdelta.model.gtid import GtidSet, grown, joined, parse_gtid_set
-from dmdelta.model.position import Position, file_number
+from dmdelta.model.position import Position, file_number, numbered_file
 from dmdelta.model.segment import FIRST_OFFSET, MAGIC, Segment
 from dmdelta.segments import BEGIN_FILE, EpochBegin, epoch_begin, follows, list_segments
 from dmdelta.source.relay.gtid_wire import BEGINNINGS, set_before_file
-from dmdelta.source.relay.purge import Known, recorded_landed
+from dmdelta.source.relay.purge import Known, landed_at_purge
 from dmdelta.source.relay.reconnect import RelayState
 from dmdelta.source.relay.segment_writer import remove_parts
 from dmdelta.source.relay.volume import scratch_folder
@@ -184,7 +184,7 @@ def with_gtids(state: RelayState, folder: Path, source_id: str, known: Known | N
         return state
     gtids = None if begin.gtid_set is None else parse_gtid_set(begin.gtid_set, begin.flavor)
     after = Position(begin.epoch, begin.binlog_file, begin.offset)
-    landed = max(filter(None, (known, recorded_landed(folder))), key=lambda one: one.position, default=None)
+    landed = max(filter(None, (known, landed_at_purge(folder))), key=lambda one: one.position, default=None)
     if gtids is not None and landed is not None and landed.position.epoch == begin.epoch:
         gtids, after = joined(gtids, parse_gtid_set(landed.gtid_set, begin.flavor)), landed.position
     for segment in list_segments(folder, source_id):
@@ -225,8 +225,7 @@ def created_at(description: bytes) -> int:
 
 def following_file(name: str) -> str:
     """`binlog.000009` → `binlog.000010`."""
-    stem, _, digits = name.rpartition(".")
-    return f"{stem}.{file_number(name) + 1:0{len(digits)}d}"
+    return numbered_file(name, file_number(name) + 1)
 
 
 def _file_after(segment: Segment) -> str | None:

@@ -113,7 +113,7 @@ class RelayTask:
         kind = kinds.get(start["kind"])
         fields["start"] = kind(**start["value"]) if kind else StartEdge(start["value"])
         fields["endpoint"] = Endpoint.from_dict(fields["endpoint"]) if fields["endpoint"] else None
-        fields["known"] = Known(Position(**known["position"]), known["gtid_set"]) if known else None
+        fields["known"] = Known.from_dict(known) if known else None
         return cls(**{**fields, "retry": Retry(**fields["retry"])})
 
 

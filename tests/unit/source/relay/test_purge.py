@@ -1,6 +1,8 @@
 """Which segments are purged: only landed ones, oldest first, by age or because the disk is nearly full."""
 
+import errno
 import os
+import threading
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -13,10 +15,11 @@ from dmdelta.source.relay.purge import (
     Known,
     PurgePolicy,
     assert_whole,
+    landed_at_purge,
     landed_segments,
     plan_purge,
     purge,
-    recorded_landed,
+    record_landed,
 )
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=timezone.utc)
@@ -82,13 +85,69 @@ def test_what_has_landed_is_recorded_before_a_purge(relay):
     """The newest record stays; without a purge there is none."""
     found = list_segments(relay, "s")
     assert purge([], Known(at(2, 204), "")) == 0
-    assert recorded_landed(relay) is None
+    assert landed_at_purge(relay) is None
     purge(found[:1], Known(at(2, 104), "u:1-9"))
     purge(found[1:2], Known(at(2, 4), "u:1-5"))
-    assert recorded_landed(relay) == Known(at(2, 104), "u:1-9")
+    assert landed_at_purge(relay) == Known(at(2, 104), "u:1-9")
     purge(found[2:3], Known(at(2, 204), "u:1-12"))
-    assert recorded_landed(relay) == Known(at(2, 204), "u:1-12")
+    assert landed_at_purge(relay) == Known(at(2, 204), "u:1-12")
     assert [place.name for place in relay.iterdir() if place.is_file()] == ["landed.json"]
     (relay / "landed.json").write_text("{")
     with pytest.raises(CorruptBinlog, match=r"cannot read .*landed\.json"):
-        recorded_landed(relay)
+        landed_at_purge(relay)
+
+
+def files_of(relay):
+    return sorted(place.name for place in relay.iterdir() if place.is_file())
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_is_purged_before_what_has_landed_is_recorded(relay, monkeypatch, error):
+    """The segments make room for the record. If something else takes that room, they are purged nevertheless."""
+    found = list_segments(relay, "s")
+
+    def sync(_):
+        if full or list_segments(relay, "s") == found:
+            raise OSError(error, os.strerror(error))
+
+    full = False
+    monkeypatch.setattr("dmdelta.source.relay.purge.os.fsync", sync)
+    assert purge(found[:2], Known(at(2, 4), "u:1-5")) == 200
+    assert list_segments(relay, "s") == found[2:]
+    assert landed_at_purge(relay) == Known(at(2, 4), "u:1-5")
+    full = True
+    assert purge(found[2:3], Known(at(2, 104), "u:1-9")) == 100
+    assert landed_at_purge(relay) == Known(at(2, 4), "u:1-5")
+    assert files_of(relay) == ["landed.json"]
+
+
+def test_nothing_is_purged_if_it_cannot_be_recorded(relay, monkeypatch):
+    """For a reason other than a full disk. No temporary file remains."""
+
+    def sync(_):
+        raise OSError(errno.EIO, "broken")
+
+    found = list_segments(relay, "s")
+    monkeypatch.setattr("dmdelta.source.relay.purge.os.fsync", sync)
+    with pytest.raises(OSError, match="broken"):
+        purge(found[:2], Known(at(2, 4), "u:1-5"))
+    assert list_segments(relay, "s") == found
+    assert files_of(relay) == []
+
+
+def test_two_processes_record_one_after_the_other(relay, monkeypatch):
+    """The older record does not replace the newer one; the file that is written is not listed as a binlog file."""
+    written = []
+
+    def sync(_):
+        written.extend(files_of(relay))
+        if len(written) == 1:
+            other.start()
+            other.join(0.2)
+
+    monkeypatch.setattr("dmdelta.source.relay.purge.os.fsync", sync)
+    other = threading.Thread(target=record_landed, args=(relay, Known(at(2, 104), "u:1-9")))
+    record_landed(relay, Known(at(2, 4), "u:1-5"))
+    other.join()
+    assert landed_at_purge(relay) == Known(at(2, 104), "u:1-9")
+    assert not [name for name in written if name.rpartition(".")[2].isdigit()]
