@@ -31,7 +31,8 @@ class LandedRange:
     """The progress of bronze: the newest landing commit of a source.
 
     Attributes:
-        safe_until: ranges that start before it may have been applied already, from an earlier epoch of the same log.
+        safe_until: ranges that start before it may have been applied already, from a snapshot or an earlier epoch;
+            its server may have replaced the one whose log was applied.
         at: its commit time, in UTC; None: in this run.
     """
 

@@ -8,6 +8,7 @@ from dmdelta.ddl.parse.statements import (
     at_new_name,
     at_partner,
     at_unnamed_database,
+    skip_if_exists,
     skip_wait,
     statement_cursor,
 )
@@ -92,7 +93,7 @@ class _Reader:
     def table(self, cursor: Cursor | None = None) -> Iterator[Place]:
         """Consume a table name."""
         cursor = cursor or self.cursor
-        _if_exists(cursor)
+        skip_if_exists(cursor)
         start = cursor.position
         name = cursor.table_name(self._names.default_schema)
         if name is not None:
@@ -100,7 +101,7 @@ class _Reader:
 
     def database(self, verb: str) -> Iterator[Place]:
         """Consume a database name; that of the default database is inserted where the statement has none."""
-        _if_exists(self.cursor)
+        skip_if_exists(self.cursor)
         if at_unnamed_database(self.cursor, verb):
             begin = self.cursor.rest()[0].begin
             yield Place(begin, begin, f"{quoted_name(self._names.database(self._names.default_schema))} ")
@@ -123,7 +124,7 @@ def _places(reader: _Reader) -> Iterator[Place]:
         yield from reader.table()
     elif verb == "RENAME":
         if cursor.accept_any("TABLE", "TABLES"):
-            _if_exists(cursor)
+            skip_if_exists(cursor)
             for part in split_at_commas(cursor.rest()):
                 yield from _rename(reader, Cursor(part))
     elif verb:
@@ -149,7 +150,7 @@ def _object(reader: _Reader, verb: str) -> Iterator[Place]:
             cursor.take()
         yield from reader.table()
     elif kind and verb == "DROP":
-        _if_exists(cursor)
+        skip_if_exists(cursor)
         for part in split_at_commas(cursor.rest()):
             yield from reader.table(Cursor(part))
     elif kind:
@@ -174,7 +175,3 @@ def _inside(reader: _Reader, tokens: Sequence[Token], *, creating: bool) -> Iter
         action = Cursor(part)
         if at_new_name(action) or at_partner(action):
             yield from reader.table(action)
-
-
-def _if_exists(cursor: Cursor) -> None:
-    _ = cursor.accept("IF", "NOT", "EXISTS") or cursor.accept("IF", "EXISTS")

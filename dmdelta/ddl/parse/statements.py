@@ -78,7 +78,7 @@ def accept_modifiers(cursor: Cursor) -> set[str]:
 def _named_index(cursor: Cursor, default_schema: str) -> tuple[TableName, str] | None:
     if not cursor.accept("INDEX"):
         return None
-    _if_exists(cursor)
+    skip_if_exists(cursor)
     index = cursor.identifier()
     while not cursor.ended and not cursor.accept("ON"):
         cursor.take()
@@ -143,7 +143,7 @@ def _on_object(cursor: Cursor, verb: str, default: str, *, replaces: bool) -> It
         # CREATE OR REPLACE INDEX drops the existing one.
         yield from _one(cursor, "create_index" if verb == "CREATE" and not replaces else "drop_index", default)
     elif kind and verb == "DROP":
-        _if_exists(cursor)
+        skip_if_exists(cursor)
         for part in split_at_commas(cursor.rest()):
             yield from _one(Cursor(part), "drop_table", default)
     elif kind and verb == "CREATE":
@@ -164,7 +164,7 @@ def _alter_table(cursor: Cursor, default: str) -> Iterator[StatementTarget]:
 
 
 def _database(cursor: Cursor, verb: str, default: str) -> Iterator[StatementTarget]:
-    _if_exists(cursor)
+    skip_if_exists(cursor)
     ops: dict[str, DdlOp] = {"CREATE": "create_database", "ALTER": "alter_database", "DROP": "drop_database"}
     name = default if at_unnamed_database(cursor, verb) else cursor.identifier()
     if name is not None:
@@ -177,7 +177,7 @@ def at_unnamed_database(cursor: Cursor, verb: str) -> bool:
 
 
 def _renames(cursor: Cursor, default: str) -> Iterator[StatementTarget]:
-    _if_exists(cursor)
+    skip_if_exists(cursor)
     for part in split_at_commas(cursor.rest()):
         pair = Cursor(part)
         yield from _one(pair, "rename_table", default)
@@ -187,11 +187,12 @@ def _renames(cursor: Cursor, default: str) -> Iterator[StatementTarget]:
 
 
 def _one(cursor: Cursor, op: DdlOp, default: str) -> Iterator[StatementTarget]:
-    _if_exists(cursor)
+    skip_if_exists(cursor)
     name = cursor.table_name(default)
     if name is not None:
         yield StatementTarget(op, *name)
 
 
-def _if_exists(cursor: Cursor) -> None:
+def skip_if_exists(cursor: Cursor) -> None:
+    """Consume IF EXISTS or IF NOT EXISTS, which come before a name."""
     _ = cursor.accept("IF", "NOT", "EXISTS") or cursor.accept("IF", "EXISTS")

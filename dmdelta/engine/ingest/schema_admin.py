@@ -88,7 +88,7 @@ def update_structure(spec: TaskSpec, source_id: str | None, table: TableName, st
     task = open_task(spec, writing=False, beside_run=True)
     history, end = _history(task, source), _end(task, source)
     known = structures_at(history.rows(), end, Structures())
-    schema, charset = read_structure(statement, table, known.charset_of, mariadb=flavor == "mariadb")
+    schema, charset = defined_structure(statement, table, known.charset_of, mariadb=flavor == "mariadb")
     row = HistoryRow(
         position=end,
         schema=table[0],
@@ -124,7 +124,7 @@ def delete_structure(spec: TaskSpec, source_id: str | None, table: TableName) ->
     return _shown(source.source_id, row)
 
 
-def read_structure(
+def defined_structure(
     statement: str, table: TableName, charset_of: Callable[[str, str | None], str | None], *, mariadb: bool
 ) -> tuple[TableSchema, str | None]:
     """The structure and the default character set that a CREATE TABLE of `table` defines.

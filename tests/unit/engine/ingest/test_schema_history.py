@@ -6,7 +6,7 @@ import pytest
 
 from dmdelta.checkpoint.points import ORIGIN
 from dmdelta.ddl.tracking.tracked_structures import Origin, Structures
-from dmdelta.engine.ingest.schema_admin import read_structure
+from dmdelta.engine.ingest.schema_admin import defined_structure
 from dmdelta.engine.ingest.schema_history import DELETE, RESTARTED, HistoryRow, structures_at
 from dmdelta.errors import ConfigError, SchemaError
 from dmdelta.model.position import Position
@@ -58,7 +58,7 @@ def test_a_restarted_log_invalidates_earlier_rows():
 
 def test_a_structure_is_parsed_from_show_create_table():
     """It ends with the default character set; the name may be qualified or not."""
-    schema, charset = read_structure(
+    schema, charset = defined_structure(
         "CREATE TABLE `t` (`id` int NOT NULL, `v` varchar(3), PRIMARY KEY (`id`)) ENGINE=InnoDB DEFAULT CHARSET=latin1",
         TABLE,
         lambda _schema, _table: None,
@@ -81,4 +81,4 @@ def test_a_structure_is_parsed_from_show_create_table():
 def test_an_incomplete_structure_is_refused(statement, error):
     """It is refused before anything is recorded."""
     with pytest.raises(error):
-        read_structure(statement, TABLE, lambda _schema, _table: None, mariadb=False)
+        defined_structure(statement, TABLE, lambda _schema, _table: None, mariadb=False)
