@@ -1,5 +1,6 @@
 """The spec's host and port lead to another server with the same GTID history: silver stays exact, or the task stops."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from dmdelta.source.snapshot.consistent_read import open_consistent
 from dmdelta.source.snapshot.planner import snapshot_end
 from tests.support.check import assert_silver_equals_source
 from tests.support.oracle import bronze_vs_binlog, bronze_vs_transactions
-from tests.support.relaying import endpoint_of, wait_until
+from tests.support.relaying import catch_up, endpoint_of, relay_task, wait_until
 from tests.support.replication import follow, promote
 from tests.support.servers import running
 from tests.support.task import Task
@@ -45,8 +46,9 @@ def test_silver_stays_exact_when_another_server_takes_over(flavor: str, tmp_path
         database = old.fresh_database("switch")
         follow(new, old)
         create_tables(old, database, keyless=True)
-        write_steps(old, database, STEPS, keyless=True)
         task = Task(tmp_path, old, database, tables=TABLES)
+        catch_up(replace(relay_task(old, task.relay), source_id=task.source_id))  # a first segment, to be purged
+        write_steps(old, database, STEPS, keyless=True)
         task.catch_up()
         bronze = spark.table(Lakehouse(root=str(task.root)).bronze)
         assert not bronze_vs_binlog(old, bronze, [database], tables=TABLES)
@@ -59,8 +61,11 @@ def test_silver_stays_exact_when_another_server_takes_over(flavor: str, tmp_path
         new.execute(*OLD_ROWS, database=database)
         write_steps(new, database, STEPS, lane=2, keyless=True)
         task.server = new
+        record = task.relay / task.source_id / "landed.json"
+        record.rename(tmp_path / "landed.json")  # as in a folder that an earlier version has purged
         with task.environment():
             assert execute(["check", str(task.write_spec())]) == 0  # it needs the GTIDs of the purged segments
+        (tmp_path / "landed.json").rename(record)
         task.catch_up()
 
         assert_silver_equals_source(spark, task)

@@ -78,7 +78,9 @@ def test_an_existing_relay_log_is_checked_at_its_position(tmp_path: Path) -> Non
 
     def start_position() -> Finding:
         with open_connection(task.endpoint) as connection:
-            return next(found for found in check_relay(connection, task) if found.name == "start position")
+            return next(
+                found for found in check_relay(connection, task, lambda: None) if found.name == "start position"
+            )
 
     with running("mysql80") as server:
         task = relay_task(server, tmp_path, start=StartAt("binlog.000001"))

@@ -2,13 +2,15 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from dmdelta.config import SourceConfig, TaskSpec
+from dmdelta.engine.relay.admin import landed_end
 from dmdelta.engine.task.mapping import FIRST_TRY, reading_of, relay_task
 from dmdelta.engine.task.risks import SelectedTables, plan_risks, read_selected
 from dmdelta.engine.task.target_checks import check_target
-from dmdelta.engine.task.task import open_suites, open_task
+from dmdelta.engine.task.task import open_metadata, open_suites, open_task
 from dmdelta.errors import DmdeltaError
 from dmdelta.lakehouse.tables import table_state
 from dmdelta.model.schema import TableName
@@ -19,6 +21,7 @@ from dmdelta.source.preflight.server_checks import check_relay
 from dmdelta.source.preflight.shard_checks import shard_findings
 from dmdelta.source.preflight.table_checks import check_tables
 from dmdelta.source.relay.archive import archive_files
+from dmdelta.source.relay.purge import Known
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +94,20 @@ def _source_findings(spec: TaskSpec, source: SourceConfig, sources: list[Selecte
             yield Finding("archive", Level.PASS, f"{len(files)} binlog files, {sum(files.values()):,} bytes")
             return
         with open_connection(task.endpoint, FIRST_TRY) as connection:
-            yield from check_relay(connection, task)
+            yield from check_relay(connection, task, partial(_landed, spec, source))
             rules = SourceRules.from_spec(spec, source)
             yield from check_tables(connection, rules, reading_of(spec, source))
             sources.append(read_selected(connection, rules))
     except DmdeltaError as error:
         yield Finding("connection", Level.FAIL, error.message, error.hint or "")
+
+
+def _landed(spec: TaskSpec, source: SourceConfig) -> Known | None:
+    """The end of bronze; None also if the lakehouse cannot be read, which is a finding of its own."""
+    try:
+        return landed_end(open_metadata(spec), source)
+    except DmdeltaError:
+        return None
 
 
 def _lakehouse_finding(spec: TaskSpec) -> TaskFinding:

@@ -57,7 +57,7 @@ def relay_logs(spec: TaskSpec) -> list[RelayLog]:
         LakehouseError: bronze cannot be read.
     """
     task = open_metadata(spec)
-    found = [(source.source_id, folder, _landed(task, source)) for source, folder in _relayed(spec)]
+    found = [(source.source_id, folder, landed_end(task, source)) for source, folder in _relayed(spec)]
     return [relay_log(name, folder, landed.position if landed else None) for name, folder, landed in found]
 
 
@@ -70,7 +70,7 @@ def purge_relay(spec: TaskSpec, expires: timedelta) -> list[PurgedLog]:
     """
     task, purged = open_metadata(spec), list[PurgedLog]()
     for source, folder in _relayed(spec):
-        landed = _landed(task, source)  # first: segments that land meanwhile are only kept a little longer
+        landed = landed_end(task, source)  # first: segments that land meanwhile are only kept a little longer
         purged.append(_purged(source.source_id, folder, landed, expires))
     return purged
 
@@ -112,7 +112,11 @@ def relay_log(source_id: str, folder: Path, landed: Position | None) -> RelayLog
     )
 
 
-def _landed(task: Task, source: SourceConfig) -> Known | None:
-    """The end of bronze; None before anything has landed."""
+def landed_end(task: Task, source: SourceConfig) -> Known | None:
+    """The end of bronze; None before anything has landed.
+
+    Raises:
+        LakehouseError: bronze cannot be read.
+    """
     landed = newest_own_commit(task.spark, task.lakehouse.bronze, landing_app(task.spec.name, source.source_id))
     return Known(landed.tag.end, landed.tag.gtid_set or "") if landed else None

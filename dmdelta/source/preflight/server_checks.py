@@ -1,5 +1,6 @@
 """Preflight: checks a server's settings, the account and the start position, and says how to fix what fails."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -7,6 +8,7 @@ from dmdelta.model.gtid import missing_from, parse_gtid_set
 from dmdelta.source.connection import query, query_named, unless_refused
 from dmdelta.source.preflight.finding import Finding, Level
 from dmdelta.source.preflight.privileges import grants_of, privilege_findings
+from dmdelta.source.relay.purge import Known
 from dmdelta.source.relay.reconnect import Continue, Lost, RelayState, plan_connect
 from dmdelta.source.relay.relay_dir import load_state, with_gtids
 from dmdelta.source.relay.relay_task import RelayTask, Start, StartAfter, StartAt, StartEdge
@@ -74,8 +76,11 @@ def check_source(connection: "Connection[Any]", intent: Intent) -> list[Finding]
     return findings_of(source_facts(connection), intent)
 
 
-def check_relay(connection: "Connection[Any]", task: RelayTask) -> list[Finding]:
+def check_relay(connection: "Connection[Any]", task: RelayTask, landed: Callable[[], Known | None]) -> list[Finding]:
     """All findings for a relay, which resumes where its folder ends, or starts at `task.start` if that is empty.
+
+    Args:
+        landed: looks up what has landed; called only if the server's files do not continue the folder.
 
     Raises:
         SourceUnavailable: the server does not answer.
@@ -87,7 +92,7 @@ def check_relay(connection: "Connection[Any]", task: RelayTask) -> list[Finding]
     if state is None:
         return findings_of(facts, Intent(server_id, task.start))
     if facts.held is not None and not isinstance(plan_connect(state, facts.held, state.created), Continue):
-        state = with_gtids(state, task.folder, task.source_id, task.known)
+        state = with_gtids(state, task.folder, task.source_id, landed())
     return findings_of(facts, Intent(server_id, state))
 
 

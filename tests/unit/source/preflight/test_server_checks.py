@@ -1,14 +1,18 @@
 """Preflight's findings for a server's settings."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from dmdelta.model.gtid import parse_gtid_set
+from dmdelta.model.position import Position
+from dmdelta.segments import EpochBegin, begin_epoch
 from dmdelta.source.preflight.finding import Finding, Level
-from dmdelta.source.preflight.server_checks import Intent, SourceFacts, findings_of, retention_seconds
+from dmdelta.source.preflight.server_checks import Intent, SourceFacts, check_relay, findings_of, retention_seconds
+from dmdelta.source.relay.purge import Known
 from dmdelta.source.relay.reconnect import RelayState
-from dmdelta.source.relay.relay_task import StartAfter, StartAt
+from dmdelta.source.relay.relay_task import RelayTask, StartAfter, StartAt
 from dmdelta.source.server import ServerIdentity, ServerLog
 
 A = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
@@ -193,3 +197,26 @@ def test_the_warning_of_minimal_images_says_what_is_lost(said: str) -> None:
 def test_the_old_retention_variable_is_in_days() -> None:
     """5.7 keeps binlogs for expire_logs_days."""
     assert retention_seconds({"expire_logs_days": "7"}) == 7 * 86400
+
+
+def test_a_purged_folder_continues_after_what_has_landed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On another server, also if nothing in the folder says so. On the same server it is not looked up."""
+    monkeypatch.setattr("dmdelta.source.preflight.server_checks.source_facts", lambda _: GOOD)
+    landed: Known | None = Known(Position(1, "binlog.000003", 90), f"{A}:1-5")
+    looks = 0
+
+    def look() -> Known | None:
+        nonlocal looks
+        looks += 1
+        return landed
+
+    def start_position(server_uuid: str) -> Level:
+        (tmp_path / server_uuid).mkdir(exist_ok=True)
+        begin_epoch(tmp_path / server_uuid, EpochBegin(server_uuid, 1, "mysql", "binlog.000003", 4, f"{A}:1-2"))
+        findings = check_relay(None, RelayTask(server_uuid, str(tmp_path)), look)
+        return next(found.level for found in findings if found.name == "start position")
+
+    assert (start_position(A), looks) == (Level.PASS, 0)
+    assert (start_position(B), looks) == (Level.PASS, 1)
+    landed = None
+    assert (start_position(B), looks) == (Level.FAIL, 2)
