@@ -1,12 +1,15 @@
-"""The landed ranges of a log that a reader has not processed, also where bronze's history has lost their commits."""
+"""The landed ranges of a log that a reader has not processed, also where bronze's history has lost their commits.
 
-from collections.abc import Sequence
-from dataclasses import replace
+And where the logs of servers that took over have the rest of an overlap.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
 from pyspark.sql import SparkSession
 
-from dmdelta.bronze.progress import LandedRange, landed_range, landing_app
+from dmdelta.bronze.progress import LandedRange, landed_range, landing_app, plan_rest
 from dmdelta.changelog.context import SourceContext
 from dmdelta.changelog.ranges import of_source
 from dmdelta.changelog.xa import AT, position_of
@@ -15,6 +18,43 @@ from dmdelta.lakehouse.history import epoch_marks, own_commits
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.gtid import GtidSet, parse_gtid_set
 from dmdelta.model.position import FAR, Position
+
+
+@dataclass(frozen=True, slots=True)
+class LaterLogs:
+    """Where the logs of the servers that took over have the rest of an overlap.
+
+    Attributes:
+        log_end: where the server's log ended when an epoch started that continues another server's log; None: unknown.
+    """
+
+    spark: SparkSession
+    source: SourceContext
+    log_end: Callable[[int], Position | None]
+    _ends: dict[int, Position | None] = field(default_factory=dict)
+
+    def rest(self, until: Position, epoch: int) -> Position | None:
+        """The end of an overlap, as a position in the log of an epoch; None if an earlier log has passed it.
+
+        Args:
+            until: the end of the overlap, in the log of that epoch or of an earlier one, which has landed completely.
+
+        Raises:
+            LakehouseError: bronze's history cannot be read. CorruptBinlog: as `log_end`.
+        """
+        rest: Position | None = until
+        while rest is not None and rest.epoch < epoch:
+            rest = plan_rest(rest, self._ended(rest.epoch), self.log_end(rest.epoch + 1))
+        return rest
+
+    def _ended(self, epoch: int) -> Position | None:
+        """Where the log of an epoch ended; None if bronze's history has lost it."""
+        if epoch not in self._ends:
+            app = landing_app(self.source.task, self.source.source_id)
+            ends = (commit.tag.end for commit in own_commits(self.spark, self.source.bronze, app))
+            end = next((end for end in ends if end.epoch <= epoch), None)
+            self._ends[epoch] = end if end is not None and end.epoch == epoch else None
+        return self._ends[epoch]
 
 
 def landed_batches(spark: SparkSession, source: SourceContext) -> list[LandedRange]:

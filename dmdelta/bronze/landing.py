@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from dmdelta.binlog.events.boundary import scan_gtids
 from dmdelta.bronze.datasource import RECORDED, segments_to_json
 from dmdelta.bronze.driver_decoding import decode_small
-from dmdelta.bronze.progress import BATCH_BYTES, LandedRange, first_number, landing_app
+from dmdelta.bronze.progress import BATCH_BYTES, LandedRange, first_number, landing_app, plan_rest
 from dmdelta.bronze.schema import BRONZE_SCHEMA, PARTITION_COLUMN, SKIPPING_COLUMNS
 from dmdelta.bronze.small_append import append_small
 from dmdelta.changelog.context import SourceContext
@@ -156,15 +156,14 @@ def land(
 def plan_safe_until(landed: LandedRange | None, begin: EpochBegin | None) -> Position | None:
     """Up to where the log behind `landed` may have been applied already; None: nothing of it.
 
-    Another server's log has the rest of an overlap, too, at other positions: before the end that it had at the switch.
-
     Args:
         begin: how the epoch of that log started, if it is not that of `landed`.
     """
-    inherited = landed.safe_beyond if landed is not None else None
-    if inherited is None or begin is None or inherited.epoch == begin.epoch:
-        return inherited
-    return begin.log_end
+    if landed is None or landed.safe_until is None:
+        return None
+    if begin is None or landed.safe_until.epoch == begin.epoch:
+        return landed.safe_beyond
+    return plan_rest(landed.safe_until, landed.end, begin.log_end)
 
 
 def assert_continues(landed: LandedRange, begin: EpochBegin | None) -> None:

@@ -59,6 +59,19 @@ class LandedRange:
         return replace(following, begin=self.begin, safe_until=following.safe_until or self.safe_until)
 
 
+def plan_rest(until: Position, ended: Position | None, log_end: Position | None) -> Position | None:
+    """Up to where the log of a server that took over has the rest of an overlap; None: nothing of it.
+
+    It has the rest at other positions, all before the end that it had when it took over.
+
+    Args:
+        until: the end of the overlap in the log of the server before.
+        ended: how far that log has landed; None: unknown.
+        log_end: where the log of the server that took over ended then; None: it is the same server, or unknown.
+    """
+    return log_end if ended is None or ended < until else None
+
+
 def newest_landed(spark: SparkSession, source: SourceContext) -> LandedRange | None:
     """The progress recorded in bronze itself; None if nothing of this source ever landed.
 

@@ -47,7 +47,7 @@ class SinkingLoop(SupervisedLoop):
         landed_ranges: the batches that land in this run.
         feed: the ad-hoc snapshots.
         shards: coordinates the shards of merged tables; None: they are not coordinated.
-        log_end: where the server's log ended when an epoch started that continues another server's log; None: unknown.
+        rest: the end of an overlap as a position in the log of an epoch; None: it was passed before (`LaterLogs`).
         failure: why the sink has stopped; everything else continues.
         transient: why it waits for its next attempt; None while the target answers.
     """
@@ -58,7 +58,7 @@ class SinkingLoop(SupervisedLoop):
     landed_ranges: RangeQueue
     feed: ReloadFeed
     shards: SinkShards | None = None
-    log_end: Callable[[int], Position | None] = lambda _: None
+    rest: Callable[[Position, int], Position | None] = lambda *_: None
     failure: DmdeltaError | None = None
     transient: DmdeltaError | None = None
     interval: float = 30.0
@@ -179,7 +179,7 @@ class SinkingLoop(SupervisedLoop):
         if landed.safe_until is not None:  # a full load, which is complete in bronze, may have seen the range
             exact = exact_positions(self.spark, self.source.bronze, self.source.source_id)
             sink.caution.read_at = {name: at for name, at in exact.items() if at.epoch == landed.end.epoch}
-        self.feed.enter_epoch(landed.begin.epoch, self.log_end)
+        self.feed.enter_epoch(landed.begin.epoch, self.rest)
         if not sink.apply(landed.begin, landed.end, lambda: self._leaves(stop), landed.safe_until):
             return False
         self._reached, self._busy = landed.end, time.monotonic()

@@ -46,15 +46,15 @@ class ReloadFeed:
             awaited = state.awaited.difference(state.reading).union(requeued)
             self._set(AdHocState(awaited, reloads=(*state.reloads, *reloads)))
 
-    def enter_epoch(self, epoch: int, log_end: Callable[[int], Position | None]) -> None:
+    def enter_epoch(self, epoch: int, rest: Callable[[Position, int], Position | None]) -> None:
         """The sink continues in the log of an epoch.
 
         Args:
-            log_end: where the server's log ended when an epoch started; None: unknown.
+            rest: as `AdHocState.in_epoch`.
         """
         with self._changed:
             if self._state.overlaps_before(epoch):
-                self._set(self._state.in_epoch(epoch, log_end(epoch)))
+                self._set(self._state.in_epoch(epoch, rest))
 
     def close(self) -> None:
         """No snapshot continues in this run."""

@@ -32,7 +32,7 @@ class RangeRequests:
     Attributes:
         evidence: the state of the source when the run started; the first range of each table is planned from it.
         earlier: the structures before the first range of the run; None: they are looked up for each table.
-        log_end: where the server's log ended when an epoch started that continues another server's log; None: unknown.
+        rest: the end of an overlap as a position in the log of an epoch; None: it was passed before (`LaterLogs`).
     """
 
     context: SilverContext
@@ -40,7 +40,7 @@ class RangeRequests:
     evidence: SourceEvidence
     policy: SafeModePolicy
     earlier: EarlierStructures | None = None
-    log_end: Callable[[int], Position | None] = lambda _: None
+    rest: Callable[[Position, int], Position | None] = lambda *_: None
     states: TableStates = field(default_factory=TableStates)
     _began: float = field(default_factory=time.monotonic)
 
@@ -115,12 +115,9 @@ class RangeRequests:
         return begin < until or plan.is_safe(begin, elapsed)
 
     def _safe_beyond(self, until: Position | None, begin: Position) -> Position | None:
-        """The end of a table's own overlap, as a position in the log that `begin` is in; None behind it.
-
-        Another server's log has the rest of the overlap, too, before the end that it had at the switch.
-        """
+        """The end of a table's own overlap, as a position in the log that `begin` is in; None behind it."""
         if until is not None and until.epoch < begin.epoch:
-            until = self.log_end(begin.epoch)
+            until = self.rest(until, begin.epoch)
         return until if until is not None and begin < until else None
 
     def _plan(self, spark: SparkSession, state: TableState) -> RestartPlan:

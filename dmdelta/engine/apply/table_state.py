@@ -66,7 +66,8 @@ class TableState:
         behind_until: the end of the ranges that it still misses since it was held; None: it misses none.
         seconds: the recent cost of its turns, from `plan_cost`; None before the first.
         resync_until: requests that begin before it were deferred for a shard, and are applied in safe mode.
-        safe_until: the same limit, from the table's newest own commit.
+        safe_until: the same limit, from the table's newest own commit: a snapshot or a repair may have seen log before
+            it. As of the table's last request, so the log may have passed it since.
         plan: how it continues after the start of the run, or after it was paused; None: not planned yet.
         structure: its schema after the last applied range; None: unknown.
         earlier: its structures and statements up to the end of its last range, until `structure` is known.

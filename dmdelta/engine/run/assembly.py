@@ -7,6 +7,7 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from dmdelta.bronze.datasource import register
+from dmdelta.bronze.landed_ranges import LaterLogs
 from dmdelta.bronze.watermarks import exact_positions
 from dmdelta.engine.apply.known_shards import join_known_shards
 from dmdelta.engine.apply.loop import ApplyingLoop
@@ -154,16 +155,16 @@ def _open_applying(opened: _Opened, context: SilverContext) -> ApplyingLoop:
     task, start, checkpoint = opened.task, opened.start, opened.checkpoint
     follows_load = opened.relaying.loads and start.load is None
     read_at = exact_positions(task.spark, start.source.bronze, context.source_id) if follows_load else {}
+    spark = clone_session(task.spark)
     requests = RangeRequests(
         context,
         checkpoint.points,
         checkpoint.evidence,
         task.policy,
         opened.backlog.earlier,
-        log_end=partial(log_end_of, opened.relaying.folder),
+        rest=LaterLogs(spark, start.source, partial(log_end_of, opened.relaying.folder)).rest,
     )
     requests.states.read_exactly(read_at)
-    spark = clone_session(task.spark)
     results = ResultStore(clone_session(task.spark), task.lakehouse, task.spec.name, task.run)
     record = FailureLog(results, context, task.suites)
     tables = TableApply(spark, context, checkpoint.points, requests, opened.counters, record)

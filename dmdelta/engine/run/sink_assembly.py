@@ -3,6 +3,7 @@
 from dataclasses import replace
 from functools import partial
 
+from dmdelta.bronze.landed_ranges import LaterLogs
 from dmdelta.engine.ingest.queue import RangeQueue
 from dmdelta.engine.relay.supervisor import Relaying
 from dmdelta.engine.run.source_start import SourceStart
@@ -44,8 +45,8 @@ def open_sinking(
     feed = open_feed(start.chunks, start.joining, source.flavor)
     if relaying.task.endpoint is None:
         feed.close()  # an archive has no tables to read
-    log_end = partial(log_end_of, relaying.folder)
-    return SinkingLoop(spark, own, settings, ahead, feed, log_end=log_end)
+    later = LaterLogs(spark, own, partial(log_end_of, relaying.folder))
+    return SinkingLoop(spark, own, settings, ahead, feed, rest=later.rest)
 
 
 def coordinate_sink(

@@ -1,6 +1,6 @@
 """Ad-hoc snapshots in the order of the log: which rows of the target theirs replace, where, and what waits for them."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from dmdelta.model.mysql_sql import quoted_name, text
@@ -85,14 +85,16 @@ class AdHocState:
         """Whether the rows of a reload may be newer than log of an earlier epoch."""
         return any(one.safe_until is not None and one.safe_until.epoch < epoch for one in self.reloads)
 
-    def in_epoch(self, epoch: int, log_end: Position | None) -> "AdHocState":
+    def in_epoch(self, epoch: int, rest: Callable[[Position, int], Position | None]) -> "AdHocState":
         """The state for the log of an epoch, which has the rest of an overlap that began in an earlier one.
 
         Args:
-            log_end: where the log of another server ended when it took over; None: unknown, or it is the same server.
+            rest: the end of an overlap as a position in the log of an epoch; None: an earlier log has passed it.
         """
         reloads = (
-            one if one.safe_until is None or one.safe_until.epoch >= epoch else replace(one, safe_until=log_end)
+            one
+            if one.safe_until is None or one.safe_until.epoch >= epoch
+            else replace(one, safe_until=rest(one.safe_until, epoch))
             for one in self.reloads
         )
         return replace(self, reloads=tuple(reloads))

@@ -5,7 +5,7 @@ from datetime import datetime, timezone
 import pytest
 
 from dmdelta.bronze import landed_ranges
-from dmdelta.bronze.landed_ranges import landed_batches, ranges_after
+from dmdelta.bronze.landed_ranges import LaterLogs, landed_batches, ranges_after
 from dmdelta.bronze.progress import LandedRange, landing_app
 from dmdelta.changelog.context import SourceContext
 from dmdelta.lakehouse.access.commit_tag import CommitTag, OwnCommit
@@ -102,3 +102,24 @@ def test_a_reader_in_an_earlier_epoch(history):
     assert after(chunk) == [landed(8, chunk, Position(1, FAR, 0)), landed(9, Position(2, "binlog.000000", 0), at(900))]
     assert after(Position(0, "binlog.000009", 4))[0].end == Position(0, FAR, 0)
     assert [one.batch for one in after(Position(0, "binlog.000009", 4))] == [7, 8, 9]
+
+
+@pytest.mark.parametrize(
+    ("tags", "rest"),
+    [
+        ([tag(4, 300, 400)], at(800)),
+        ([tag(5, 4, 300, 3), tag(4, 300, 799)], at(400, 3)),
+        ([tag(5, 4, 300, 3), tag(4, 300, 800)], None),
+        ([tag(9, 4, 9000, 3, again=True)], at(400, 3)),
+        ([tag(6, 4, 90, 4), tag(5, 4, 300, 3), tag(4, 300, 799)], at(200, 4)),
+        ([tag(6, 4, 90, 4), tag(5, 4, 400, 3), tag(4, 300, 799)], None),
+        ([tag(6, 4, 90, 4), tag(5, 4, 300, 3), tag(4, 300, 800)], None),
+        ([tag(6, 4, 90, 5), tag(5, 4, 300, 3), tag(4, 300, 799)], None),
+    ],
+)
+def test_an_overlap_continues_only_in_log_that_no_earlier_one_has_passed(history, tags, rest):
+    """Also over several switches. An end that the history has lost, or that is unknown, is not taken for passed."""
+    history(tags)
+    later = LaterLogs(None, SOURCE, {3: at(400, 3), 4: at(200, 4)}.get)
+    for _ in range(2):
+        assert later.rest(at(800), tags[0].end.epoch) == rest

@@ -31,16 +31,17 @@ def test_a_closed_feed_is_not_waited_for():
 def test_an_overlap_continues_in_the_log_of_another_server():
     """Its end is looked up once, and only if a reload overlaps an earlier log."""
     feed, end, looked_up = ReloadFeed(), Position(3, "binlog.000001", 40), []
+    until = Position(2, "binlog.000001", 200)
 
-    def log_end(epoch):
-        looked_up.append(epoch)
+    def rest(*asked):
+        looked_up.append(asked)
         return end
 
-    feed.enter_epoch(2, log_end)
-    feed.end([Reload(T, -1, BEGIN, Position(2, "binlog.000001", 200))])
-    feed.enter_epoch(2, log_end)
+    feed.enter_epoch(2, rest)
+    feed.end([Reload(T, -1, BEGIN, until)])
+    feed.enter_epoch(2, rest)
     assert not looked_up
-    feed.enter_epoch(3, log_end)
-    feed.enter_epoch(3, log_end)
+    feed.enter_epoch(3, rest)
+    feed.enter_epoch(3, rest)
     assert feed.state.reloads == (Reload(T, -1, BEGIN, end),)
-    assert looked_up == [3]
+    assert looked_up == [(until, 3)]

@@ -121,7 +121,7 @@ def test_log_that_is_read_again_is_applied_in_safe_mode_also_after_an_exact_snap
 
 
 @pytest.mark.parametrize(
-    ("begin", "known", "until"),
+    ("begin", "rest", "until"),
     [
         (log_at(700), None, log_at(800)),
         (log_at(800), None, None),
@@ -130,9 +130,9 @@ def test_log_that_is_read_again_is_applied_in_safe_mode_also_after_an_exact_snap
         (log_at(100, epoch=3), None, None),
     ],
 )
-def test_the_overlap_of_a_table_continues_in_the_log_of_another_server(begin, known, until):
+def test_the_overlap_of_a_table_continues_in_the_log_of_another_server(begin, rest, until):
     """A snapshot or a repair has seen log that the first server's log did not have when the second one took over."""
-    requests = requests_of(log_end=lambda epoch: known if epoch == begin.epoch else None)
+    requests = requests_of(rest=lambda until, epoch: rest if (until, epoch) == (log_at(800), begin.epoch) else None)
     state = requests.states.of(("shop", "t"))
     state.plan, state.safe_until = RestartPlan(log_at(500), ""), log_at(800)
     landed = LandedRange(9, begin, log_at(900, begin.epoch), parse_gtid_set("", "mysql"))
