@@ -15,6 +15,7 @@ from dmdelta.lakehouse.access.interface import utc
 from dmdelta.lakehouse.access.local_root import local_table
 from dmdelta.lakehouse.access.object_store import object_table
 from dmdelta.lakehouse.spark_errors import is_absent, wrapped
+from dmdelta.model.position import Position
 
 if TYPE_CHECKING:
     from dmdelta.lakehouse.access.delta_rs.local_table import LocalTable
@@ -28,6 +29,7 @@ __all__ = [
     "epoch_marks",
     "newest_commits",
     "newest_own_commit",
+    "overlap_ends",
     "own_commits",
     "spark_commits",
     "timed_commits",
@@ -66,6 +68,15 @@ def epoch_marks(spark: SparkSession, table: str, app: str) -> list[CommitTag]:
         LakehouseError: the table cannot be read.
     """
     return commit_log.epoch_marks(_reader(spark, table), app)
+
+
+def overlap_ends(spark: SparkSession, table: str, app: str) -> dict[int, Position]:
+    """Up to where the log of an epoch has changes that earlier rows may have, by epoch; none of one that does not.
+
+    Raises:
+        LakehouseError: the table cannot be read.
+    """
+    return commit_log.overlap_ends(_reader(spark, table), app)
 
 
 def newest_commits(spark: SparkSession, table: str, app: str) -> tuple[int | None, OwnCommit | None]:

@@ -10,12 +10,21 @@ from dmdelta.changelog.context import SourceContext
 from dmdelta.engine.snapshot.store import ChunkStore
 from dmdelta.engine.task.task import Task
 from dmdelta.errors import QualityError
-from dmdelta.lakehouse.history import CommitTag, epoch_marks, own_commits
+from dmdelta.lakehouse.history import CommitTag, overlap_ends, own_commits
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.silver.apply.silver_context import SilverContext
 from dmdelta.silver.history.former_names import Ancestor, plan_lineage, renamings_before
-from dmdelta.silver.history.lineage import Beginnings, Carried, FileRows, ReplayRange, Reread, files_of, plan_past
+from dmdelta.silver.history.lineage import (
+    Beginnings,
+    Carried,
+    FileRows,
+    LogBeginning,
+    ReplayRange,
+    Reread,
+    files_of,
+    plan_past,
+)
 from dmdelta.silver.schema.lookup import structure_at
 from dmdelta.sink.plan.reload import Reload
 
@@ -90,10 +99,9 @@ class NamedPast:
         return Beginnings(self.rereads(files), {exact.epoch: exact} if exact else {}, self.overlap_ends())
 
     def overlap_ends(self) -> dict[int, Position]:
-        """The position up to which the log of an epoch may repeat earlier changes, by epoch; of all tables."""
+        """Up to where the log of an epoch has changes that earlier rows may have, by epoch; of all tables."""
         app = landing_app(self.task.spec.name, self.context.source_id)
-        marks = epoch_marks(self.task.spark, self.task.lakehouse.bronze, app)
-        return {tag.end.epoch: tag.safe_until or tag.end for tag in marks if tag.end.chunk is None}
+        return overlap_ends(self.task.spark, self.task.lakehouse.bronze, app)
 
     def _marks(self) -> list[CommitTag]:
         """The tags of the silver commits that mark the beginning of a log, as far back as the history is kept."""
@@ -142,19 +150,22 @@ def _applied(store: ChunkStore) -> list[Reload]:
 
 
 def plan_unsettled(begin: Position, end: Position, begun: Beginnings, *, keyed: bool) -> str:
-    """Until where a snapshot, with which a history begins, read rows that are unknown at `end`; '' if they are known.
+    """Until where the rows of a history that begins with a snapshot are unknown at `end`; '' if they are known.
 
     Args:
         begin: the snapshot's first chunk.
         keyed: the table has a key. Without one, its rows are exact where its log continues.
     """
     newest = begun.newest_read(end)
-    overlap = begun.overlap_until.get(begin.epoch + 1) if newest is None else newest.until
+    log, epoch = begun.log(begin.epoch + 1), begin.epoch + 1
+    if newest is not None:
+        log, epoch = LogBeginning(overlap_until=newest.until), newest.resume_position.epoch
+    known_from = log.known_from if keyed else log.exact
     if keyed and end.chunk is not None:
-        return str(overlap or "its end")
-    # A load that read the table at one position has nothing of the log before it.
-    known_from = (begun.exact.get(begin.epoch + 1), overlap if keyed else None)
-    return str(max((one for one in known_from if one is not None and end < one), default=""))
+        return str(known_from or "its end")
+    # The log of a later epoch may have the rest of the overlap, or be read again.
+    later = begun.log(end.epoch).known_from if end.epoch != epoch else None
+    return str(max((one for one in (known_from, later) if one is not None and end < one), default=""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,12 +228,13 @@ class TablePast:
         return any(file.partial for file in files)
 
     def assert_settled(self, past: Sequence[ReplayRange], end: Position) -> None:
-        """Assert that a snapshot's rows are consistent at `end`.
+        """Assert that the rows of a history that begins with a snapshot are consistent at `end`.
 
         A snapshot reads rows while they change. They are as of one position only after the end of the snapshot.
 
         Raises:
-            QualityError: `end` is before the snapshot's end.
+            QualityError: `end` is before the snapshot's end, or in log that is read again; the table did not exist.
+            LakehouseError: bronze cannot be read.
         """
         if past[0].begin.chunk is None:
             return
@@ -230,8 +242,9 @@ class TablePast:
         until = plan_unsettled(past[0].begin, end, first.begun(first.files()), keyed=keyed)
         if until:
             raise QualityError(
-                f"a snapshot read {self.shown} until {until}: the table's rows at {end} are unknown",
-                hint="use a position at or after the end of the snapshot",
+                f"a snapshot, or log that is read again, has newer rows of {self.shown} until {until}: "
+                f"the table's rows at {end} are unknown",
+                hint="use that position or a later one",
             )
 
     def _under(self, name: TableName) -> NamedPast:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from dmdelta.lakehouse.history import OwnCommit
 from dmdelta.model.position import Position
 from dmdelta.silver.apply.request import leaves_whole
+from dmdelta.silver.history.lineage import LogBeginning
 from dmdelta.silver.rows.strategy import Mode
 
 QUERY_TIME = timedelta(hours=1)
@@ -41,19 +42,6 @@ class TailRange:
     end: Position
     mode: Mode
     ddl_applied_to: Position | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class LogBeginning:
-    """How the log of an epoch starts for a table whose newest commit in silver is from an earlier one.
-
-    Attributes:
-        exact: the position at which a snapshot read the table; None if it was not read at one position.
-        overlap_until: up to this position the log repeats changes; None: it does not.
-    """
-
-    exact: Position | None = None
-    overlap_until: Position | None = None
 
 
 def plan_base(
@@ -124,7 +112,7 @@ def plan_tail(base: Base, at: Position, beginning: LogBeginning) -> tuple[TailRa
 def unknown_until(base: Base, at: Position, beginning: LogBeginning) -> Position | None:
     """The position from which the rows are known, if they are unknown at `at`: a snapshot read them while they changed.
 
-    None if they are known.
+    None if they are known. `plan_unsettled` tells it of a replay.
     """
-    until = (base.safe_until, beginning.exact or beginning.overlap_until)
+    until = (base.safe_until, beginning.known_from)
     return max((one for one in until if one is not None and at < one), default=None)

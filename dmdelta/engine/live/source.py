@@ -15,7 +15,7 @@ from dmdelta.ddl.tracking.effects import Altered
 from dmdelta.ddl.tracking.statement_effects import statement_effects
 from dmdelta.ddl.types.silver_types import OWN_COLUMNS
 from dmdelta.engine.history.lineage import NamedPast, TablePast
-from dmdelta.engine.live.base import QUERY_TIME, Base, LogBeginning, TailRange, plan_base, plan_tail, unknown_until
+from dmdelta.engine.live.base import QUERY_TIME, Base, TailRange, plan_base, plan_tail, unknown_until
 from dmdelta.engine.live.known_log import KnownLog, LogView
 from dmdelta.engine.live.replayed import replayed_rows
 from dmdelta.engine.snapshot.store import ChunkStore
@@ -30,6 +30,7 @@ from dmdelta.model.spark_sql import quote
 from dmdelta.silver.apply.renames import Renaming
 from dmdelta.silver.apply.request import read_request
 from dmdelta.silver.history.former_names import renamings_before
+from dmdelta.silver.history.lineage import LogBeginning
 from dmdelta.silver.history.repair import rows_at
 from dmdelta.silver.live.state import LiveState, not_readable
 from dmdelta.silver.live.tail import LiveTail

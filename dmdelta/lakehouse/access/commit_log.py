@@ -1,10 +1,11 @@
 """The task's own commits in the history of a table, whichever implementation reads it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from dmdelta.lakehouse.access.commit_tag import CommitTag, KeptTags, OwnCommit, TimedCommit, newest_tags
+from dmdelta.model.position import Position
 
 _PAGES = (1, 20, 500)
 
@@ -59,12 +60,19 @@ def newest_commits(read: ReadCommits, app: str) -> tuple[int | None, OwnCommit |
 
 def epoch_marks(read: ReadCommits, app: str) -> list[CommitTag]:
     """The tags of `app` that began an epoch, newest first: of the remaining history, and those that were kept."""
-    found: dict[int, CommitTag] = {}
-    for commit in read(None):
-        kept, tag = KeptTags.from_json(commit.user_metadata), CommitTag.from_json(commit.user_metadata)
-        tags = kept.marks if kept is not None else (tag,) if tag is not None and tag.begins_epoch else ()
-        found |= {one.version: one for one in tags if one.app == app}
+    tags = (tag for commit in read(None) for tag in _landing_tags(commit) if tag.app == app and tag.begins_epoch)
+    found = {tag.version: tag for tag in tags}
     return sorted(found.values(), key=lambda one: -one.version)
+
+
+def overlap_ends(read: ReadCommits, app: str) -> dict[int, Position]:
+    """Up to where the log of an epoch has changes that earlier rows may have, by epoch, as commits of `app` tell it."""
+    ends: dict[int, Position] = {}
+    for tag in (tag for commit in read(None) for tag in _landing_tags(commit)):
+        until = tag.overlap_until
+        if tag.app == app and until is not None:
+            ends[until.epoch] = max(until, ends.get(until.epoch, until))
+    return ends
 
 
 def plan_kept(
@@ -76,23 +84,34 @@ def plan_kept(
         commits: the whole remaining history, newest first.
         before: what only older commits have is repeated.
         is_needed: whether anybody looks up the application of a tag.
-        marks: the tags that began an epoch are repeated, too.
+        marks: the tags that began an epoch are repeated, too, or else the newest that tells its overlap.
     """
     newest: dict[str, OwnCommit] = {}
-    found: dict[tuple[str, int], CommitTag] = {}
-    recent: set[tuple[str, int]] = set()
     for commit in commits:
-        tags, kept = newest_tags(commit.user_metadata), KeptTags.from_json(commit.user_metadata)
-        for tag in filter(is_needed, tags):
+        for tag in filter(is_needed, newest_tags(commit.user_metadata)):
             newest.setdefault(tag.app, OwnCommit(commit.version, tag, commit.at))
-        began = {(tag.app, tag.version): tag for tag in (kept.marks if kept is not None else tags) if tag.begins_epoch}
-        found |= began if marks else {}
-        recent |= began.keys() if commit.at >= before else set()
     stale = sorted((commit for commit in newest.values() if commit.at < before), key=lambda commit: -commit.version)
-    if not stale and found.keys() <= recent:
+    found = _marks(commits) if marks else set()
+    recent = {tag for commit in commits if commit.at >= before for tag in _landing_tags(commit)}
+    if not stale and found <= recent:
         return None
-    oldest_first = tuple(found[key] for key in sorted(found))
+    oldest_first = tuple(sorted(found, key=lambda tag: (tag.app, tag.version)))
     return KeptTags(tuple(replace(commit.tag, again=True) for commit in stale), oldest_first)
+
+
+def _marks(commits: Iterable[Commit]) -> set[CommitTag]:
+    """The tags that began an epoch, and of each epoch without one the newest that tells its overlap."""
+    tags = [tag for commit in commits for tag in _landing_tags(commit)]
+    began = {tag for tag in tags if tag.begins_epoch}
+    marked = {(tag.app, tag.end.epoch) for tag in began}
+    told = {(tag.app, tag.end.epoch): tag for tag in reversed(tags) if tag.overlap_until is not None}
+    return began | {tag for epoch, tag in told.items() if epoch not in marked}
+
+
+def _landing_tags(commit: Commit) -> tuple[CommitTag, ...]:
+    """The tags of a commit of bronze, or those of earlier ones that it repeats as marks."""
+    kept = KeptTags.from_json(commit.user_metadata)
+    return kept.marks if kept is not None else newest_tags(commit.user_metadata)
 
 
 def timed_commits(read: ReadCommits, span: timedelta, most: int) -> tuple[list[TimedCommit], bool]:

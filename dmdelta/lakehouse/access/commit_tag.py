@@ -45,6 +45,15 @@ class CommitTag:
         """Whether a landing commit has no range, but marks where the log of an epoch, or a snapshot, begins."""
         return self.begin == self.end and not self.again
 
+    @property
+    def overlap_until(self) -> Position | None:
+        """Up to where the log of a landing commit's epoch has changes that earlier rows may have; None: it tells none.
+
+        Of a log whose beginning was marked, that is its beginning at least.
+        """
+        until = self.safe_until or (self.end if self.begins_epoch else None)
+        return until if until is not None and self.end.chunk is None and until.epoch == self.end.epoch else None
+
     def precedes(self, statement: Position) -> bool:
         """Whether the commit leaves the table before a statement at a position."""
         return self.end < statement or (self.end == statement and self.rest is None)
@@ -98,7 +107,7 @@ class KeptTags:
 
     Attributes:
         newest: the newest tag of an application, `again`; the application with the newest commit first.
-        marks: the tags of landing commits that began an epoch, oldest first.
+        marks: the tags of landing commits that began an epoch, or else tell its overlap, oldest first.
     """
 
     newest: tuple[CommitTag, ...]

@@ -85,6 +85,26 @@ class Reread:
 
 
 @dataclass(frozen=True, slots=True)
+class LogBeginning:
+    """How the log of an epoch starts for a table.
+
+    Attributes:
+        exact: the position at which a snapshot read the table; None if it was not read at one position.
+        overlap_until: up to this position the log has changes that earlier rows may have: of a snapshot, which read
+            them while they changed, or of log that is read again. Also if another server took over before the log had
+            passed the snapshot. None: there are none.
+    """
+
+    exact: Position | None = None
+    overlap_until: Position | None = None
+
+    @property
+    def known_from(self) -> Position | None:
+        """The position from which the table's rows are known; None: all are."""
+        return self.exact or self.overlap_until
+
+
+@dataclass(frozen=True, slots=True)
 class Beginnings:
     """Where a table's history starts in the logs of a source.
 
@@ -92,7 +112,7 @@ class Beginnings:
         rereads: the table's ad-hoc snapshots.
         exact: the position at which a full load read the table consistently, by the log's epoch. The log is applied
             from there.
-        overlap_until: the position up to which the log of an epoch may repeat earlier changes, by epoch.
+        overlap_until: `LogBeginning.overlap_until` by epoch.
         carried: the RENAME at which the history starts; None if it starts with a snapshot or the first event.
     """
 
@@ -100,6 +120,10 @@ class Beginnings:
     exact: Mapping[int, Position] = field(default_factory=dict)
     overlap_until: Mapping[int, Position] = field(default_factory=dict)
     carried: Carried | None = None
+
+    def log(self, epoch: int) -> LogBeginning:
+        """How the log of an epoch starts, unless with an ad-hoc snapshot."""
+        return LogBeginning(self.exact.get(epoch), self.overlap_until.get(epoch))
 
     def newest_read(self, to: Position) -> Reread | None:
         """The newest ad-hoc snapshot before a position."""

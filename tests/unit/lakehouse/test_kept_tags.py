@@ -12,6 +12,7 @@ from dmdelta.lakehouse.access.commit_log import (
     epoch_marks,
     newest_commits,
     newest_own_commit,
+    overlap_ends,
     own_commits,
     plan_kept,
     timed_commits,
@@ -19,10 +20,12 @@ from dmdelta.lakehouse.access.commit_log import (
 from dmdelta.lakehouse.access.commit_tag import CommitTag, KeptTags, newest_tags
 from dmdelta.lakehouse.access.local_root import local_table
 from dmdelta.lakehouse.layout import Lakehouse
+from dmdelta.model.position import Position
 from tests.support.commit_tags import tag
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=timezone.utc)
 HOUR = timedelta(hours=1)
+EPOCH_2, EPOCH_3 = Position(2, "binlog.000003", 4), Position(3, "binlog.000001", 400)
 SCHEMA = '{"type":"struct","fields":[{"name":"id","type":"string","nullable":true,"metadata":{}}]}'
 
 
@@ -74,6 +77,27 @@ def test_the_starts_of_epochs_are_repeated_with_every_position():
     assert kept(later, 3) is None
     assert kept(later, 1) == KeptTags((), (first, second))
     assert kept(history(mark(6), tag(1, app="b")), 0.5) == KeptTags((again(tag(1, app="b")),), (mark(6),))
+
+
+def test_the_overlap_of_an_epoch_is_known_also_after_its_commits_have_expired():
+    """A server takes over before the log has passed a load: one tag tells it, and none of an epoch that was marked."""
+    begun = replace(tag(1), end=EPOCH_2, begin=EPOCH_2, safe_until=replace(EPOCH_2, offset=900))
+    passing = replace(tag(2), begin=EPOCH_2, end=replace(EPOCH_2, offset=500), safe_until=begun.safe_until)
+    first, second, third = (
+        replace(tag(3 + number), end=replace(EPOCH_3, offset=end), safe_until=until)
+        for number, (end, until) in enumerate([(200, EPOCH_3), (500, EPOCH_3), (700, None)])
+    )
+    former = replace(third, version=6, safe_until=begun.safe_until)
+    commits = history(tag(7, app="b"), former, third, second, first, passing, begun)
+    known = {2: begun.safe_until, 3: EPOCH_3}
+    assert overlap_ends(lambda _: commits, "app") == known
+    assert overlap_ends(lambda _: commits, "b") == {}
+    repeated = kept(commits, 0.5)
+    assert repeated == KeptTags((again(former),), (begun, second))
+    later = history(repeated)
+    assert overlap_ends(lambda _: later, "app") == known
+    assert epoch_marks(lambda _: later, "app") == [begun]
+    assert kept(history(third, repeated), 0.5) == KeptTags((), (begun, second))
 
 
 def test_a_text_without_tags():

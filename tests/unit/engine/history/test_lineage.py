@@ -43,7 +43,9 @@ def test_an_abandoned_snapshot_does_not_count(marks):
 
 CHUNK, READ_AT = Position.of_chunk(1, 3), log(90)
 LOADED = Beginnings(overlap_until={2: OVERLAP})
-READ_EXACTLY = Beginnings(exact={2: READ_AT}, overlap_until={2: log(50)})
+READ_EXACTLY = Beginnings(exact={2: READ_AT}, overlap_until={2: OVERLAP})
+REST = Position(3, "binlog.000001", 400)
+SWITCHED = Beginnings(overlap_until={2: OVERLAP, 3: REST})
 REREAD = Beginnings([Reread(-1, RESUMED, OVERLAP)], exact={2: READ_AT})
 
 
@@ -56,18 +58,30 @@ REREAD = Beginnings([Reread(-1, RESUMED, OVERLAP)], exact={2: READ_AT})
         (CHUNK, log(89), READ_EXACTLY, True, READ_AT),
         (CHUNK, log(89), READ_EXACTLY, False, READ_AT),
         (CHUNK, READ_AT, READ_EXACTLY, True, None),
+        (CHUNK, log(120), READ_EXACTLY, True, None),
         (CHUNK, READ_AT, READ_EXACTLY, False, None),
         (CHUNK, log(40), replace(READ_EXACTLY, exact={4: Position(4, "binlog.000009", 4)}), False, None),
         (CHUNK, Position.of_chunk(1, 4), LOADED, True, OVERLAP),
         (CHUNK, Position.of_chunk(1, 4), Beginnings(), True, "its end"),
         (CHUNK, Position.of_chunk(1, 4), READ_EXACTLY, False, READ_AT),
+        (CHUNK, Position.of_chunk(1, 4), READ_EXACTLY, True, READ_AT),
+        (CHUNK, log(149), SWITCHED, True, OVERLAP),
+        (CHUNK, replace(REST, offset=399), SWITCHED, True, REST),
+        (CHUNK, replace(REST, offset=399), SWITCHED, False, REST),
+        (CHUNK, REST, SWITCHED, True, None),
+        (CHUNK, replace(REST, epoch=4, offset=4), SWITCHED, True, None),
+        (Position.of_chunk(-1, 1), replace(REST, offset=399), replace(REREAD, overlap_until={3: REST}), True, REST),
+        (Position.of_chunk(-1, 1), log(120), replace(REREAD, overlap_until={2: log(130)}), False, None),
         (Position.of_chunk(-1, 1), log(149), REREAD, True, OVERLAP),
         (Position.of_chunk(-1, 1), log(149), REREAD, False, None),
         (Position.of_chunk(-1, 1), OVERLAP, REREAD, True, None),
     ],
 )
 def test_rows_are_unknown_while_a_snapshot_reads_them(begin, end, begun, keyed, until):
-    """With a key until the log no longer repeats it; before the position at which a load read the table, in any case."""
+    """With a key until the log no longer repeats it; before the position at which a load read the table, in any case.
+
+    Where another server has the rest of the overlap, in its log, too.
+    """
     assert plan_unsettled(begin, end, begun, keyed=keyed) == str(until or "")
 
 

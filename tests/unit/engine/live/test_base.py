@@ -5,11 +5,12 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from dmdelta.engine.live.base import Base, LogBeginning, TailRange, plan_base, plan_tail, unknown_until
+from dmdelta.engine.live.base import Base, TailRange, plan_base, plan_tail, unknown_until
 from dmdelta.lakehouse.access.commit_tag import CommitTag, OwnCommit
 from dmdelta.lakehouse.changes import Change, Verb
 from dmdelta.model.position import Position
 from dmdelta.silver.apply.request import LAST_STEP
+from dmdelta.silver.history.lineage import LogBeginning
 from dmdelta.silver.rows.strategy import Mode
 
 NOW = datetime(2026, 1, 20, tzinfo=timezone.utc)
