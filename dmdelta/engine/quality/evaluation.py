@@ -7,6 +7,7 @@ from datetime import datetime, timedelta, timezone
 
 from pyspark.sql import DataFrame
 
+from dmdelta.bronze.watermarks import exact_positions
 from dmdelta.changelog.ranges import not_before, of_source, of_table
 from dmdelta.config import ExpectationConfig
 from dmdelta.engine.history.lineage import TablePast
@@ -158,7 +159,7 @@ class TableEvaluation:
         """How long ago the oldest landed change that silver lacks has landed."""
         request = table.request
         try:
-            at = table_version(self.task.spark, request.target).position
+            at = self._applied_until(request)
         except QualityError as error:
             return Result("freshness", "warn", success=True, note=f"not evaluated: {error.message}")
         with wrapped(request.context.lakehouse.bronze, "reading"):
@@ -170,6 +171,19 @@ class TableEvaluation:
         lag = datetime.now(timezone.utc) - row["since"].astimezone(timezone.utc) if row["since"] else timedelta(0)
         note = f"{lag.total_seconds():,.0f} s" if row["since"] else None
         return Result("freshness", "warn", success=lag <= self.freshness, note=note)
+
+    def _applied_until(self, request: ApplyRequest) -> Position:
+        """Silver has every change of the table before this position.
+
+        Raises:
+            QualityError: as `table_version`. LakehouseError: bronze or silver cannot be read.
+        """
+        at = table_version(self.task.spark, request.target).position
+        if at.chunk is None:
+            return at
+        # The rows of a load that was exact have the log before its position, which is in the load's next epoch.
+        exact = exact_positions(self.task.spark, request.context.lakehouse.bronze, request.context.source_id)
+        return max(at, exact.get(request.name, at))
 
 
 def _none_of(name: str, failing: DataFrame, keys: tuple[str, ...], known: int | None = None) -> Result:
