@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from dmdelta.ddl.tracking.effects import Altered, Created, Dropped, Effect, Moved, Renamed, Truncated, Unread, empties
 from dmdelta.errors import SchemaError
-from dmdelta.lakehouse.changes import Change, Verb
+from dmdelta.lakehouse.changes import Change
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
@@ -14,7 +14,7 @@ from dmdelta.silver.apply.gate import assert_keys_kept, clear_emptied
 from dmdelta.silver.apply.shard_ddl import follow_in_shard, join_shard
 from dmdelta.silver.rows.strategy import Mode
 from dmdelta.silver.schema.evolution import plan_change, plan_creation, plan_drop, plan_truncation
-from dmdelta.silver.schema.repeated import Shapes, was_followed
+from dmdelta.silver.schema.repeated import Shapes, plan_again, was_followed
 from dmdelta.silver.schema.schema_ranges import SchemaRange, refusal
 from dmdelta.silver.table.state import may_be_ahead
 from dmdelta.silver.table.table import Condition, has_rows, has_shape, shapes
@@ -120,10 +120,11 @@ def plan_following(work: ApplyContext, effects: Sequence[Effect], at: Position) 
 
 def _altered(work: ApplyContext, effect: Altered, at: Position) -> Sequence[Change]:
     target = work.request.target
-    plan = plan_change(target.seen_change(effect), at, mariadb=work.request.context.flavor == "mariadb")
+    seen = target.seen_change(effect)
+    plan = plan_change(seen, at, mariadb=work.request.context.flavor == "mariadb")
     if work.request.mode is Mode.SAFE and _was_followed(work, effect, at):
-        # It was applied before, or the snapshot is newer than it. Older rows may lack values.
-        return [change for change in plan.changes if change.verb in (Verb.UPDATE, Verb.DELETE)]
+        # It was applied before, or the snapshot is newer than it.
+        return plan_again(plan.changes, seen.after)
     if plan.unknown and has_rows(work.spark, target.place):
         raise SchemaError(plan.unknown)
     return plan.changes

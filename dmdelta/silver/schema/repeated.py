@@ -4,11 +4,14 @@ In safe mode silver can be ahead of the log: it then has the columns of later st
 it is not (`silver/table/state.py`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dmdelta.ddl.tracking.effects import Altered
 from dmdelta.errors import SchemaError
+from dmdelta.lakehouse.changes import Change, Verb
+from dmdelta.model.schema import TableSchema
+from dmdelta.silver.schema.evolution import clustering
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,19 @@ def was_followed(altered: Altered, shapes: Shapes, *, exact: bool) -> bool:
             f"it reuses the name {altered.reused_name} for another column, and may have been applied before"
         )
     return True
+
+
+def plan_again(changes: Sequence[Change], after: TableSchema) -> list[Change]:
+    """The commits of a statement that silver has followed before which are made again.
+
+    Older rows may lack values. A CREATE TABLE that was read again has clustered the table by its key.
+
+    Args:
+        changes: all commits of the statement.
+        after: the table's structure after it in silver.
+    """
+    by_key = clustering(after)
+    return [change for change in changes if change.verb in (Verb.UPDATE, Verb.DELETE) or change in by_key]
 
 
 def _is_before(shapes: Shapes, *, exact: bool) -> bool:

@@ -1,5 +1,6 @@
 """The planned commits for the effects of one statement. The silver table is a stand-in with columns and rows."""
 
+from dataclasses import replace
 from itertools import count
 from types import SimpleNamespace
 
@@ -128,6 +129,20 @@ def test_in_safe_mode_a_change_that_silver_has_is_not_repeated():
     assert verbs(effects_of("ADD x INT"), Silver(after("ADD x INT")), mode=Mode.SAFE)[0] == []
 
 
+def test_in_safe_mode_a_table_is_clustered_by_its_key_again():
+    """A CREATE TABLE that is read again has clustered it by an earlier key: Delta would refuse to drop that column."""
+    actions, columns = "DROP PRIMARY KEY, ADD PRIMARY KEY (v)", tuple(replace(one, nullable=False) for one in T.columns)
+    short = replace(T, columns=columns)
+    wide = replace(T, columns=(*(Column(f"c{number}", "int") for number in range(40)), *columns))
+    assert texts([Created(NAME, short), *effects_of(actions, short)])[-1] == "CLUSTER BY (`v`)"
+    assert texts(effects_of(actions, short)) == ["CLUSTER BY (`v`)"]
+    counted, by_key = texts(effects_of(actions, wide), Silver(wide))
+    assert counted.startswith("SET TBLPROPERTIES ('delta.dataSkippingNumIndexedCols'")
+    assert by_key == "CLUSTER BY (`v`)"
+    for silver in (Silver(), Silver(after("ADD y INT"))):
+        assert texts(effects_of("DROP PRIMARY KEY"), silver) == ["CLUSTER BY NONE"]
+
+
 def texts(*arguments, **options):
     return [text for _, text in planned(*arguments, mode=Mode.SAFE, **options)[0]]
 
@@ -143,7 +158,6 @@ def texts(*arguments, **options):
         ("CHANGE w x INT", "CHANGE w x INT, ADD y INT"),
         ("CHANGE w W INT", "CHANGE w W INT, ADD y INT"),
         ("MODIFY w BIGINT", "MODIFY w BIGINT, ADD y INT"),
-        ("DROP PRIMARY KEY", "ADD y INT"),
     ],
 )
 def test_in_safe_mode_silver_may_have_the_columns_of_later_statements(actions, later, rules):
