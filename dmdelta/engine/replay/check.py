@@ -17,7 +17,7 @@ from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.model.spark_sql import literal, quote
 from dmdelta.quality.results import Result, ResultStore, Scope, Subject
 from dmdelta.quality.suite import Expectation
-from dmdelta.silver.apply.quarantine import silver_rows_of
+from dmdelta.silver.apply.quarantine import silver_rows_of, structure_texts
 from dmdelta.silver.apply.request import ApplyRequest
 from dmdelta.silver.apply.row_checks import OnFailure, RowCheck
 from dmdelta.silver.table.target import Target
@@ -44,7 +44,7 @@ class ReplayCheck:
 
         if not expected:
             return lambda request: request
-        return lambda request: replace(request, context=replace(request.context, checks=checks))
+        return lambda request: replace(request, context=replace(request.context, checks=checks, can_release=False))
 
     def assert_passes(
         self, name: TableName, scope: Scope, state: PastState, quarantined: DataFrame | None
@@ -94,7 +94,7 @@ def adopted(quarantined: DataFrame, made_for: Target, target: Target, schema: Ta
     """
     spark = quarantined.sparkSession
     with wrapped(target.place, "reading"):
-        texts = [str(row["structure"]) for row in quarantined.select("structure").distinct().collect()]
+        texts = structure_texts(quarantined)
     seen = json.loads(target.silver_schema(schema).to_json())
     constants = seen["columns"][len(seen["columns"]) - len(target.constants) :]
     pairs = [(text, _renamed(text, len(made_for.constants), target, constants)) for text in texts]

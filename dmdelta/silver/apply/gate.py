@@ -6,7 +6,7 @@ not on the batch boundaries. A row that starts to fail leaves silver; a row that
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
@@ -23,7 +23,7 @@ from dmdelta.silver.apply.row_checks import OnFailure, RowCheck, no_checks
 from dmdelta.silver.apply.silver_context import SilverContext
 from dmdelta.silver.rows.batch import Batch
 from dmdelta.silver.rows.compaction import compacted, inserted_rows, keyed_changes, silver_rows
-from dmdelta.silver.schema.key_texts import changes_key_text, key_kinds
+from dmdelta.silver.schema.key_texts import changes_key_text
 from dmdelta.silver.table.target import Target
 
 
@@ -149,21 +149,20 @@ def assert_keys_kept(work: ApplyContext, effects: Iterable[Effect]) -> None:
     A row that it does not find with the row's next change stays in quarantine for good.
 
     Raises:
-        SchemaError: it changes the key's columns, their names or the texts of their values.
+        SchemaError: it changes the key's columns, their names, or the values or their texts.
         LakehouseError: the quarantine cannot be read.
     """
     context, target = work.request.context, work.request.target
-    changed = [effect for effect in effects if isinstance(effect, Altered) and changes_key_text(effect)]
+    differ = partial(changes_key_text, mariadb=context.flavor == "mariadb")
+    changed = [effect for effect in effects if isinstance(effect, Altered) and differ(effect.before, effect.after)]
     if not changed or not context.keeps_quarantine or not has_quarantined(work.spark, context, target):
         return
-    kinds = key_kinds(target.silver_schema(changed[-1].after))
+    after = target.silver_schema(changed[-1].after)
     # A snapshot may have read rows after the statement.
-    if any(key_kinds(schema) != kinds for schema in Quarantine.of(target).structures(work.spark)):
-        table = ".".join(target.source)
-        raise SchemaError(
-            "it changes the primary key, and the table has quarantined rows: release or discard them first "
-            f"(dmdelta quality release SPEC --table {table}; --force, --discard)"
-        )
+    if any(differ(schema, after) for schema in Quarantine.of(target).structures(work.spark)):
+        command = f"dmdelta quality release SPEC --table {'.'.join(target.source)}; --force, --discard"
+        way = f"release or discard them first ({command})" if context.can_release else "replay it without --check"
+        raise SchemaError(f"it changes the primary key, and the table has quarantined rows: {way}")
 
 
 def may_have_quarantined(context: SilverContext, target: Target) -> bool:

@@ -102,8 +102,7 @@ class Quarantine:
             LakehouseError: it cannot be read.
         """
         with wrapped(self.place, "reading"):
-            texts = [str(row["structure"]) for row in self.rows(spark).select("structure").distinct().collect()]
-        return list(map(TableSchema.from_json, texts))
+            return list(map(TableSchema.from_json, structure_texts(self.rows(spark))))
 
     def rows(self, spark: SparkSession, at: int | None = None) -> DataFrame:
         """The source table's quarantined rows, at a version or the newest one. The quarantine table must exist."""
@@ -223,6 +222,11 @@ class Quarantine:
     def _own(self) -> str:
         """The condition (SQL) for the source table's rows."""
         return f"source_table = {literal(str(self.target.shard))}"
+
+
+def structure_texts(quarantined: DataFrame) -> list[str]:
+    """The structures of quarantined rows, each once, as their JSON."""
+    return [str(row["structure"]) for row in quarantined.select("structure").distinct().collect()]
 
 
 def key_text(schema: TableSchema) -> str:

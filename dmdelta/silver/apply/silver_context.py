@@ -17,12 +17,14 @@ class SilverContext(SourceContext):
         shards: coordinates the shards of merged tables across all sources.
         checks: the expectations of a table's rows. With `no_checks`, its quarantine is neither read nor written.
         keeps_quarantine: the quarantine is read later. Without it, it may keep rows that have left it.
+        can_release: rows can be released from the quarantine. Not from that of a replay.
         unquarantined: quarantines, by place and source table, that have no rows and get none during the run.
     """
 
     shards: Coordination = field(default_factory=Coordination)
     checks: RowChecks = no_checks
     keeps_quarantine: bool = True
+    can_release: bool = True
     unquarantined: set[tuple[str, TableName]] = field(default_factory=set, compare=False, repr=False)
 
     def table(self, name: TableName) -> Target:

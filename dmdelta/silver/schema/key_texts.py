@@ -3,22 +3,40 @@
 A key's text has the columns' names and values. No statement updates the texts in quarantine.
 """
 
+from dataclasses import replace
+
 from dmdelta.changelog.extraction import keys_of
-from dmdelta.ddl.tracking.effects import Altered
+from dmdelta.ddl.types.conversion import ConversionKind, plan_conversion
+from dmdelta.ddl.types.number_bounds import INTEGER_BITS
 from dmdelta.ddl.types.silver_types import silver_type
-from dmdelta.model.schema import StoredColumn, TableSchema
+from dmdelta.model.schema import Column, StoredColumn, TableSchema
 
 _INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL(20,0)")
 """The types of silver whose values have the same digits in JSON."""
 
 
-def changes_key_text(altered: Altered) -> bool:
-    """Whether a row's key has another text after a change of the table's structure."""
-    return key_kinds(altered.before) != key_kinds(altered.after)
+def changes_key_text(before: TableSchema, after: TableSchema, *, mariadb: bool = False) -> bool:
+    """Whether a row's key has another text in another structure of its table."""
+    former, own = _own_keys(before), _own_keys(after)
+    if list(map(_kind, former)) != list(map(_kind, own)):
+        return True
+    return any(_is_rewritten(old, new, mariadb=mariadb) for old, new in zip(former, own, strict=True))
 
 
-def key_kinds(schema: TableSchema) -> list[tuple[str, str]]:
-    """What determines the texts of keys: the names of the columns, and the types of their own values in silver."""
-    own = (column.own if isinstance(column, StoredColumn) else column for column in keys_of(schema))
-    kinds = ((column.name, silver_type(column)) for column in own)
-    return [(name, "INTEGER" if kind in _INTEGERS else kind) for name, kind in kinds]
+def _own_keys(schema: TableSchema) -> list[Column]:
+    """The columns of a table's key with their own types."""
+    return [column.own if isinstance(column, StoredColumn) else column for column in keys_of(schema)]
+
+
+def _kind(column: Column) -> tuple[str, str]:
+    """The column's name, and the type of its values in silver."""
+    kind = silver_type(column)
+    return column.name, "INTEGER" if kind in _INTEGERS else kind
+
+
+def _is_rewritten(old: Column, new: Column, *, mariadb: bool) -> bool:
+    """Whether values of a key's column change although silver has them in the same type."""
+    old, new = (replace(column, nullable=False) for column in (old, new))  # a key has no NULLs
+    if {old.type, new.type} <= INTEGER_BITS.keys():
+        return False  # only a session that is not strict converts the integers that do not fit
+    return plan_conversion(old, new, mariadb=mariadb).kind not in (ConversionKind.SAME, ConversionKind.WIDEN)
