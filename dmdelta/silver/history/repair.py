@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
-from dmdelta.changelog.ranges import of_source, of_table
+from dmdelta.changelog.ranges import IS_CHANGE, not_before, of_source, of_table
 from dmdelta.changelog.row_keys import of_alias, same_key, same_key_of, without_keys
 from dmdelta.ddl.types.silver_types import VERSION, silver_columns
 from dmdelta.errors import QualityError
@@ -135,8 +135,7 @@ def _may_be_part(spark: SparkSession, target: Target, tag: CommitTag) -> bool:
     with wrapped(bronze, "reading"):
         later = spark.sql(
             f"""SELECT 1 FROM {bronze} WHERE {of_source(target.context.source_id)} AND {of_table(*target.source)}
-            AND op IN ('read', 'insert', 'update', 'delete')
-            AND (epoch > {end.epoch} OR (epoch = {end.epoch} AND seq >= {end.seq})) LIMIT 1"""
+            AND {IS_CHANGE} AND {not_before(end)} LIMIT 1"""
         )
         return not later.isEmpty()
 
