@@ -56,7 +56,8 @@ def evaluate_tables(
 ) -> list[TableResult]:
     """Evaluate tables one after the other, and store the results.
 
-    A source without the table, or without data in the range, is left out if another source has them.
+    A source without the table, or without data in the range, is left out if another source has them. A table whose rows
+    at the range's end are unknown is not evaluated, if another one is.
 
     Args:
         report: called with the result of each table.
@@ -64,7 +65,8 @@ def evaluate_tables(
 
     Raises:
         ConfigError: there is no such source, table or place, or a suite does not fit its table.
-        QualityError: silver's history does not go back to the range, or bronze does not have it.
+        QualityError: silver's history does not go back to the range, bronze does not have it, or a snapshot was reading
+            each table at its end.
         DmdeltaError: as `open_task` and `source_of_task`.
     """
     covered = split_by_source(spec, request)
@@ -86,7 +88,19 @@ def evaluate_tables(
         _evaluate(part, suites, add, stage)
     if not results:
         raise ConfigError(f"silver has no table {request.table}", hint="use its name at the source: schema.table")
+    assert_evaluated(results)
     return results
+
+
+def assert_evaluated(results: Sequence[TableResult]) -> None:
+    """Assert that the rows of a table were known.
+
+    Raises:
+        QualityError: those of none were; the error of the first one.
+    """
+    errors = [result.error for result in results if result.error is not None]
+    if errors and len(errors) == len(results):
+        raise errors[0]
 
 
 def split_by_source(spec: TaskSpec, request: QualityRequest) -> list[tuple[SourceConfig, QualityRequest]]:

@@ -41,11 +41,13 @@ class TableResult:
 
     Attributes:
         validations: Great Expectations' results; none without a suite, one per schema for row images.
+        error: why the table's rows at the position are unknown; None: they were evaluated, or there was no table.
     """
 
     subject: Subject
     results: tuple[Result, ...]
     validations: tuple[Validation, ...] = ()
+    error: QualityError | None = None
 
     @property
     def failed(self) -> bool:
@@ -74,7 +76,7 @@ class TableEvaluation:
             begin: begin of the range whose rows are evaluated; None for all rows.
 
         Raises:
-            ConfigError: its suite does not fit the table. QualityError: the history does not go back to `end`.
+            ConfigError: its suite does not fit the table.
             DmdeltaError: bronze, silver or the source cannot be read.
         """
         target = self.context.table(name)
@@ -83,10 +85,12 @@ class TableEvaluation:
         request = read_request(self.context, name, begin or end, end)
         if scope is Scope.IMAGES:
             return self._evaluate_images(suite, subject, self._ranges(request))
-        state = self.foreign_keys.history.state(request, ranged=begin is not None)
+        try:
+            state = self.foreign_keys.history.state(request, ranged=begin is not None)
+        except QualityError as error:  # the history does not go back so far, or a snapshot was reading the table
+            return TableResult(subject, (_not_evaluated("rows", error.message),), error=error)
         if state is None:
-            unknown = Result("structure", "warn", success=True, note=f"not evaluated: the table did not exist at {end}")
-            return TableResult(subject, (unknown,))
+            return TableResult(subject, (_not_evaluated("structure", f"the table did not exist at {end}"),))
         return self.evaluate_state(subject, state, state.touched if begin is not None else state.rows)
 
     def evaluate_state(self, subject: Subject, state: PastState, rows: DataFrame) -> TableResult:
@@ -138,7 +142,7 @@ class TableEvaluation:
     def _compared(self, state: PastState, rows: DataFrame, earlier: EarlierState) -> Iterator[Result]:
         """Compare the table's state after the range with its state before."""
         if earlier.rows is None:
-            yield Result("row count", "warn", success=True, note=f"not evaluated: {earlier.uncountable}")
+            yield _not_evaluated("row count", earlier.uncountable)
             return
         if set(state.keys) <= set(earlier.rows.columns):
             gone_back = versions_gone_back(rows, earlier.rows, state.schema)
@@ -149,7 +153,7 @@ class TableEvaluation:
         if ranges[0].ddl_applied_to is not None or len(ranges) > 1 or len(profile.ranges) > 1:
             reason = "the range has DDL of the table"
         if reason:
-            yield Result("row count", "warn", success=True, note=f"not evaluated: {reason}")
+            yield _not_evaluated("row count", reason)
             return
         expected = earlier.rows.count() + sum(map(rows_added, profile.pieces(spark)))
         actual = state.every.count()
@@ -161,7 +165,7 @@ class TableEvaluation:
         try:
             at = self._applied_until(request)
         except QualityError as error:
-            return Result("freshness", "warn", success=True, note=f"not evaluated: {error.message}")
+            return _not_evaluated("freshness", error.message)
         with wrapped(request.context.lakehouse.bronze, "reading"):
             (row,) = self.task.spark.sql(
                 f"""SELECT min(landed_at) AS since FROM {request.context.lakehouse.bronze}
@@ -184,6 +188,10 @@ class TableEvaluation:
         # The rows of a load that was exact have the log before its position, which is in the load's next epoch.
         exact = exact_positions(self.task.spark, request.context.lakehouse.bronze, request.context.source_id)
         return max(at, exact.get(request.name, at))
+
+
+def _not_evaluated(name: str, why: str) -> Result:
+    return Result(name, "warn", success=True, note=f"not evaluated: {why}")
 
 
 def _none_of(name: str, failing: DataFrame, keys: tuple[str, ...], known: int | None = None) -> Result:
