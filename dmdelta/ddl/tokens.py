@@ -77,6 +77,19 @@ def tokenize(sql: str) -> list[Token]:
     return tokens
 
 
+def versioned_comments(sql: str) -> list[tuple[str, int, int]]:
+    """The comments whose content counts: what opens each, and its offsets."""
+    comments = list[tuple[str, int, int]]()
+    opening: re.Match[str] | None = None
+    for match in _TOKEN.finditer(sql):
+        if match.lastgroup == "open":
+            opening = opening or match
+        elif match.lastgroup == "close" and opening is not None:
+            comments.append((opening.group(), opening.start(), match.end()))
+            opening = None
+    return comments
+
+
 def _stored_name(text: str) -> str:
     return text if text.isascii() else _NOT_IN_NAMES.sub("?", text)
 

@@ -1,14 +1,15 @@
 """Splits an ALTER TABLE into its actions: filters decide on each action separately, as in DM."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dmdelta.ddl.parse.statements import at_new_name, skip_wait, statement_cursor, statement_targets
-from dmdelta.ddl.tokens import Cursor, Token, split_at_commas, tokenize
+from dmdelta.ddl.tokens import Cursor, Token, split_at_commas, tokenize, versioned_comments
 from dmdelta.model.schema import TableName
 
 _LISTS_FOLLOW = ("PARTITION", "ORDER")
 """After these words commas separate names, not actions."""
+_OF_EXECUTION = ("ALGORITHM", "LOCK")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,18 @@ def split_alter(sql: str) -> SplitAlter | None:
     tokens = _action_tokens(sql)
     if not tokens or any(token.keyword in _LISTS_FOLLOW for token in tokens):
         return None
-    return SplitAlter(sql[: tokens[0].begin].rstrip(), tuple(_text(sql, part) for part in split_at_commas(tokens)))
+    (head,) = _cut(sql, [(0, len(sql[: tokens[0].begin].rstrip()))])
+    return SplitAlter(head, texts_of(sql, split_at_commas(tokens)))
+
+
+def texts_of(sql: str, parts: Iterable[Sequence[Token]]) -> tuple[str, ...]:
+    """The text of each part of a statement; versioned comments that reach beyond a part are opened or closed in it."""
+    return _cut(sql, [(part[0].begin, part[-1].end) for part in parts])
+
+
+def is_of_execution(tokens: Sequence[Token]) -> bool:
+    """Whether an action only says how its server executes the ALTER TABLE: ALGORITHM and LOCK."""
+    return tokens[0].keyword in _OF_EXECUTION
 
 
 def has_unsplittable_actions(sql: str) -> bool:
@@ -88,5 +100,10 @@ def _action_tokens(sql: str) -> list[Token]:
     return cursor.rest()
 
 
-def _text(sql: str, tokens: Sequence[Token]) -> str:
-    return sql[tokens[0].begin : tokens[-1].end]
+def _cut(sql: str, spans: Iterable[tuple[int, int]]) -> tuple[str, ...]:
+    comments, texts = versioned_comments(sql), list[str]()
+    for begin, end in spans:
+        opened = [f"{opening} " for opening, first, last in comments if first < begin < last]
+        closed = [" */" for _, first, last in comments if first < end < last]
+        texts.append("".join([*opened, sql[begin:end], *closed]))
+    return tuple(texts)

@@ -2,7 +2,7 @@
 
 from dmdelta.ddl.parse.actions import RenameTo, given_column, taken_column
 from dmdelta.ddl.parse.alter_parser import alter_actions
-from dmdelta.ddl.parse.splitting import split_alter
+from dmdelta.ddl.parse.splitting import is_of_execution, split_alter
 from dmdelta.ddl.tokens import tokenize
 from dmdelta.errors import SchemaError
 
@@ -11,8 +11,6 @@ _COLLATIONS = frozenset(
     {"ascii_bin", "binary", "gbk_bin", "gbk_chinese_ci", "latin1_bin", "utf8mb4_0900_ai_ci", "utf8mb4_0900_bin"}
     | {f"{charset}_{order}" for charset in ("utf8", "utf8mb4") for order in ("bin", "general_ci", "unicode_ci")}
 )
-_OF_THE_SOURCE = ("ALGORITHM", "LOCK")
-"""How the source executed the ALTER: irrelevant to TiDB, which rejects some of it."""
 
 
 def tidb_statements(sql: str) -> list[str]:
@@ -25,7 +23,9 @@ def tidb_statements(sql: str) -> list[str]:
     split = split_alter(sql)
     if split is None:
         return [sql]
-    parts = [(text, alter_actions(tokenize(text), "")) for text in split.actions]
+    # TiDB rejects some of what says how the source executed the ALTER.
+    kept = [(text, tokens) for text in split.actions if not is_of_execution(tokens := tokenize(text))]
+    parts = [(text, alter_actions(tokens, "")) for text, tokens in kept]
     actions = [action for _, read in parts for action in read]
     for number, action in enumerate(actions):
         given = given_column(action)
@@ -34,10 +34,9 @@ def tidb_statements(sql: str) -> list[str]:
                 f"TiDB cannot reuse the column name {given} in one statement: {sql[:200]}",
                 hint="use dmdelta binlog replace with statements that rename through a temporary name",
             )
-    kept = [part for part in parts if not part[0].upper().startswith(_OF_THE_SOURCE)]
     # After a rename the other actions would not find the table.
-    kept.sort(key=lambda part: any(isinstance(action, RenameTo) for action in part[1]))
-    return [split.of([text]) for text, _ in kept]
+    parts.sort(key=lambda part: any(isinstance(action, RenameTo) for action in part[1]))
+    return [split.of([text]) for text, _ in parts]
 
 
 def tidb_charset(charset: str) -> str:

@@ -15,10 +15,19 @@ from dmdelta.ddl.parse.splitting import AlterRename, alter_rename, has_unsplitta
          ("ADD a VARCHAR(9) DEFAULT 'x, y'", "ENGINE=InnoDB")),
         ("ALTER TABLE t ADD a INT", "ALTER TABLE t", ("ADD a INT",)),
         ("ALTER TABLE t WAIT 5 ADD a INT, DROP b", "ALTER TABLE t WAIT 5", ("ADD a INT", "DROP b")),
+        ("ALTER TABLE t ADD INDEX i (a) /*!80000 INVISIBLE */, ADD b INT COMMENT '/*!'", "ALTER TABLE t",
+         ("ADD INDEX i (a) /*!80000 INVISIBLE */", "ADD b INT COMMENT '/*!'")),
+        ("ALTER TABLE t /*!50000 WAIT 5 */ DROP a, ADD /*! b */ /*M!100100 INT */ /* so */", "ALTER TABLE t /*!50000 WAIT 5 */",
+         ("DROP a", "ADD /*! b */ /*M!100100 INT */")),
+        ("ALTER TABLE t /*!80000 ADD a INT */, DROP b", "ALTER TABLE t /*!80000 */", ("/*!80000 ADD a INT */", "DROP b")),
+        ("/*!40000 ALTER TABLE t DISABLE KEYS */", "/*!40000 ALTER TABLE t */", ("/*!40000 DISABLE KEYS */",)),
+        ("ALTER TABLE t ADD a INT /*M! INVISIBLE, ADD b INT */, DROP c", "ALTER TABLE t",
+         ("ADD a INT /*M! INVISIBLE */", "/*M! ADD b INT */", "DROP c")),
+        ("ALTER TABLE t ADD a INT /*! INVISIBLE", "ALTER TABLE t", ("ADD a INT /*! INVISIBLE",)),
     ],
 )  # fmt: skip
 def test_actions_are_split(sql, head, actions):
-    """In their original text, including commas inside them."""
+    """In their original text, including commas inside them. Versioned comments stay whole."""
     split = split_alter(sql)
     assert (split.head, split.actions) == (head, actions)
     assert split.of(actions[:1]) == f"{head} {actions[0]}"
@@ -48,6 +57,7 @@ def test_other_statements_are_not_split(sql):
         ("ALTER TABLE t WAIT 5 RENAME AS u, ADD a INT", ("d", "u"), "ALTER TABLE t WAIT 5 ADD a INT"),
         ("ALTER TABLE t RENAME = u, RENAME v, RENAME COLUMN a TO b", ("d", "v"), "ALTER TABLE t RENAME COLUMN a TO b"),
         ("ALTER TABLE x.t RENAME t", ("d", "t"), ""),
+        ("ALTER TABLE t RENAME u, ADD a INT /*! INVISIBLE */", ("d", "u"), "ALTER TABLE t ADD a INT /*! INVISIBLE */"),
         ("ALTER TABLE t RENAME u ORDER BY a, b", ("d", "u"), None),
     ],
 )
