@@ -105,6 +105,34 @@ def test_a_statement_of_which_the_target_has_a_part(target, database):
     assert {row[2] for row in target.query("SHOW INDEX FROM part", database)} == {"PRIMARY", "e"}
 
 
+@pytest.mark.parametrize("target", ["mysql80_too", "mariadb"], indirect=True)
+def test_what_a_second_execution_would_change(target, database):
+    """After a crash, a constraint without a name is not added twice; for another shard, later changes stay."""
+    target.execute("CREATE TABLE again (id INT PRIMARY KEY, v VARCHAR(50), d INT)", database=database)
+    tables, name = Tables(target_of(target)), f"`{database}`.`again`"
+    try:
+        for in_doubt in (False, True):
+            tables.change(f"ALTER TABLE {name} ADD b INT, ADD CHECK (b > 0)", in_doubt=in_doubt)
+        tables.change(f"ALTER TABLE {name} ADD INDEX i (v) /*!80000 INVISIBLE */, ADD b INT", in_doubt=False)
+        for action in ("MODIFY v VARCHAR(20)", "DROP COLUMN d"):
+            tables.change(f"ALTER TABLE {name} {action}, ADD INDEX i (v)", in_doubt=False, shared=True)
+        swap = f"ALTER TABLE {name} DROP INDEX i, RENAME INDEX j TO i"
+        target.execute("ALTER TABLE again ADD INDEX j (b)", database=database)
+        for in_doubt in (False, True):
+            tables.change(swap, in_doubt=in_doubt)
+    finally:
+        tables.close()
+    query = "SELECT column_name, character_maximum_length FROM information_schema.columns WHERE table_schema = '{}' AND table_name = 'again' ORDER BY ordinal_position"
+    columns = [tuple(row) for row in target.query(query.format(database))]
+    assert columns == [("id", None), ("v", 50), ("d", None), ("b", None)]
+    checks = "SELECT count(*) FROM information_schema.table_constraints WHERE table_schema = '{}' AND table_name = 'again' AND constraint_type = 'CHECK'"
+    assert target.query(checks.format(database)) == ((1,),)
+    assert {(row[2], row[4]) for row in target.query("SHOW INDEX FROM again", database)} == {
+        ("PRIMARY", "id"),
+        ("i", "b"),
+    }
+
+
 def test_a_table_with_rows_must_have_the_columns(target, database):
     """Its rows have no value for them: the error names the column."""
     target.execute("INSERT INTO t VALUES (1, 'a')", database=database)

@@ -4,7 +4,7 @@ MySQL and MariaDB execute all actions of a statement or none. If the target lack
 them drops, or has the column that one of them adds, it refuses the others, too.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from dmdelta.ddl.parse.actions import (
@@ -12,6 +12,7 @@ from dmdelta.ddl.parse.actions import (
     Add,
     Change,
     DefaultCharset,
+    Drop,
     DropIndex,
     DropKey,
     RenameIndex,
@@ -19,26 +20,24 @@ from dmdelta.ddl.parse.actions import (
     Show,
     given_column,
     is_index,
-    key_columns,
     renamed_column,
     taken_column,
 )
 from dmdelta.ddl.parse.alter_parser import alter_actions
 from dmdelta.ddl.parse.defaults import altered_table
-from dmdelta.ddl.parse.splitting import has_unsplittable_actions, split_alter
+from dmdelta.ddl.parse.index_names import adds_index, indexed_columns, is_nameless, named_index
+from dmdelta.ddl.parse.splitting import has_unsplittable_actions, is_of_execution, split_alter, texts_of
 from dmdelta.ddl.parse.statements import at_new_name
 from dmdelta.ddl.tokens import Cursor, Token, split_at_commas, tokenize
 from dmdelta.errors import SinkError
-from dmdelta.model.mysql_sql import quoted_name
-from dmdelta.model.schema import TableName
 
 _NO_TABLE = frozenset({1049, 1146})
-_OF_THE_SOURCE = ("ALGORITHM", "LOCK")
-_DEFAULTS, _COLUMNS, _INDEXES, _DROPPED, _RENAME = 2, 3, 4, 5, 6
-_DROPS = {"FOREIGN": 0, "CONSTRAINT": 0, "CHECK": 0, "INDEX": 1, "KEY": 1, "PRIMARY": _INDEXES}
+_DEFAULTS, _COLUMNS, _DROPPED_KEY, _KEY_COLUMN, _INDEXES, _DROPPED, _RENAME = range(2, 9)
+_DROPS = {"FOREIGN": 0, "CONSTRAINT": 0, "CHECK": 0, "INDEX": 1, "KEY": 1}
 """The order of the actions: a column exists before its index is added, and is in no key, index or foreign key that the
-statement drops or replaces when it is dropped itself. New columns get the new default character set. A column that
-loses AUTO_INCREMENT does so before its key is dropped. After a RENAME, no other action would find the table.
+statement drops or replaces when it is dropped itself. New columns get the new default character set. The primary key is
+dropped after a column of it has lost AUTO_INCREMENT, and before another one is added. After a RENAME, no other action
+would find the table.
 """
 _COUNTS = ("AUTO_INCREMENT", "SERIAL")
 _KEY = "primary key"
@@ -60,32 +59,63 @@ class Already:
 
 
 @dataclass(frozen=True, slots=True)
+class Rest:
+    """What the target still lacks of a refused statement.
+
+    Attributes:
+        statements: they execute it.
+        left_out: actions that would do harm if the target has executed them before.
+    """
+
+    statements: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class _Single:
-    """One action: its text, its effects on columns and keys, and its place in the order."""
+    """One action.
+
+    Attributes:
+        effects: on columns and keys.
+        rank: its place in the order.
+        indexed: the columns, in lower case, of the index that it adds.
+        nameless: it adds what the server gives a new name each time: the server does not refuse a second execution.
+    """
 
     text: str
     effects: tuple[Action, ...]
     rank: int
+    indexed: tuple[str, ...]
+    nameless: bool
 
 
-def plan_rest(sql: str, already: Already, columns: Callable[[TableName], Collection[str]]) -> list[str]:
-    """The statements that execute what the target still lacks of a refused statement; empty for nothing.
+def plan_rest(sql: str, already: Already, columns: Collection[str]) -> Rest:
+    """What the target still executes of a refused statement, action by action.
 
     Args:
-        columns: the names of a table's columns at the target.
+        columns: the names of the columns of the target's table.
 
     Raises:
         SinkError: the actions have another effect if they are executed one by one, and nothing shows that the target
             has executed the statement.
     """
     if already.code in _NO_TABLE:
-        return []
+        return Rest()
+    given, taken = _column_names(sql)
+    added, gone, present = given - taken, taken - given, {name.lower() for name in columns}
     if not has_unsplittable_actions(sql):
         singles = sorted(_singles(sql), key=lambda one: one.rank)
+        if len(singles) < 2:
+            return Rest()
         if _are_independent(singles):
-            return _statements(sql, singles)
-    if (already.in_doubt or already.shared) and _shows_effect(sql, columns):
-        return []
+            # If the target lacks a new column, it has not executed the statement.
+            left_out = [one for one in singles if added <= present and _does_harm(one, already, present)]
+            kept = [one for one in singles if one not in left_out]
+            return Rest(_statements(sql, kept, len(singles)), tuple(one.text for one in left_out))
+    # A statement that changes no names of columns counts as executed: nothing can show that it was.
+    shown = added <= present and not gone & present if added or gone else not given
+    if shown and (already.in_doubt or already.shared):
+        return Rest()
     raise SinkError(
         f"the target has the effect of some actions of a statement, which cannot be executed one by one: {sql[:200]}",
         hint="compare the table with the source's, and execute on the target what it lacks of the statement. Then skip "
@@ -94,14 +124,37 @@ def plan_rest(sql: str, already: Already, columns: Callable[[TableName], Collect
     )
 
 
+def _column_names(sql: str) -> tuple[set[str], set[str]]:
+    """The columns that a statement gives, and those that it takes away; one that it does both to exists after it."""
+    _, effects = altered_table(sql, "") or (None, ())
+    given, taken = {given_column(effect) for effect in effects}, {taken_column(effect) for effect in effects}
+    return given - {""}, taken - {""}
+
+
+def _does_harm(one: _Single, already: Already, present: Collection[str]) -> bool:
+    """Whether an action that the target may have executed has another effect if it is executed again: a constraint
+    exists twice, or the column of another shard's later statements is dropped or changed.
+    """
+    if already.shared and any(_alters_values(effect, present) for effect in one.effects):
+        return True
+    return one.nameless and (already.in_doubt or already.shared)
+
+
+def _alters_values(effect: Action, present: Collection[str]) -> bool:
+    """Whether an action drops a column or changes its type. A new primary key is refused if the table has one."""
+    if isinstance(effect, Change):
+        return not given_column(effect) and not effect.definition.key
+    return isinstance(effect, Drop) and taken_column(effect) in present
+
+
 def _singles(sql: str) -> Iterator[_Single]:
     split = split_alter(sql)
     for action in split.actions if split is not None else ():
         for text in _unfolded(action):
             tokens = tokenize(text)
-            if tokens[0].keyword not in _OF_THE_SOURCE:  # how the source has executed the statement
+            if not is_of_execution(tokens):
                 effects = alter_actions(tokens, "")
-                yield _Single(text, effects, _rank(tokens, effects))
+                yield _Single(text, effects, _rank(tokens, effects), indexed_columns(tokens), is_nameless(tokens))
 
 
 def _unfolded(action: str) -> Iterator[str]:
@@ -113,19 +166,22 @@ def _unfolded(action: str) -> Iterator[str]:
     inner = cursor.parenthesized() if added else None
     if inner is None:
         yield action
-    for part in split_at_commas(inner or []):
-        text = action[part[0].begin : part[-1].end]
+    parts = split_at_commas(inner or [])
+    for part, text in zip(parts, texts_of(action, parts), strict=True):
         yield f"ADD {text}" if is_index(part) else f"ADD COLUMN {lenient}{text}"
 
 
 def _rank(tokens: list[Token], effects: Iterable[Action]) -> int:
-    verb, following = tokens[0].keyword, tokens[1].keyword if len(tokens) > 1 else ""
-    if verb == "DROP":
-        return _DROPS.get(following, _DROPPED)
-    if verb == "ADD" and len(tokens) > 1 and is_index(tokens[1:]):
+    if any(isinstance(effect, DropKey) for effect in effects):
+        return _DROPPED_KEY
+    if tokens[0].keyword == "DROP":
+        return _DROPS.get(tokens[1].keyword if len(tokens) > 1 else "", _DROPPED)
+    if adds_index(tokens):
         return _INDEXES
     if at_new_name(Cursor(tokens)):
         return _RENAME
+    if any(isinstance(effect, Change) and effect.definition.key and not given_column(effect) for effect in effects):
+        return _KEY_COLUMN
     return _DEFAULTS if any(isinstance(effect, DefaultCharset) for effect in effects) else _COLUMNS
 
 
@@ -168,57 +224,35 @@ def _taken_index(effect: Action) -> str:
     return f"index {effect.name.lower()}" if isinstance(effect, DropIndex) else ""
 
 
-def _statements(sql: str, singles: Sequence[_Single]) -> list[str]:
-    """A statement for each action; one for all that concern the primary key, unless there are no others."""
+def _statements(sql: str, singles: Sequence[_Single], actions: int) -> tuple[str, ...]:
+    """A statement for each action; one for all that concern the primary key, unless there are no others.
+
+    Args:
+        actions: how many the statement has, of which these remain.
+    """
     split = split_alter(sql)
-    if split is None or len(singles) < 2:
-        return []
-    of_key = [one for one in singles if any(map(_is_of_key, one.effects))]
-    together = of_key if 1 < len(of_key) < len(singles) else []
+    assert split is not None, "it has actions"
+    counting = {given for one in singles for effect in one.effects if (given := _counting_column(effect))}
+    of_key = [one for one in singles if any(map(_is_of_key, one.effects)) or counting & set(one.indexed)]
+    together = of_key if 1 < len(of_key) < actions else []
     statements, names = list[str](), set[str]()
     for one in singles:
         if one not in together:
-            statements.append(split.of([_named(one.text, names)]))
+            statements.append(split.of([named_index(one.text, names)]))
         elif one is together[-1]:
-            statements.append(split.of([other.text for other in together]))
-    return statements
+            statements.append(split.of([named_index(other.text, names) for other in together]))
+    return tuple(statements)
 
 
 def _is_of_key(effect: Action) -> bool:
     """Whether an action changes the primary key, or may need such a change: an AUTO_INCREMENT column is in a key."""
     if isinstance(effect, Add | Change):
-        return effect.definition.key or effect.definition.computed in _COUNTS
+        return effect.definition.key or bool(_counting_column(effect))
     return isinstance(effect, DropKey | SetKey)
 
 
-def _named(action: str, names: set[str]) -> str:
-    """An action with the name that the server would give an index, so that it refuses a second execution.
-
-    Args:
-        names: of indexes that the statement has added before; the index is added.
-    """
-    tokens = tokenize(action)
-    cursor = Cursor(tokens)
-    if not cursor.accept("ADD") or (cursor.accept("CONSTRAINT") and cursor.peek() != "UNIQUE"):
-        return action
-    kind = cursor.accept_any("UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR")
-    if not cursor.accept_any("INDEX", "KEY") and not kind:
-        return action
-    cursor.accept("IF", "NOT", "EXISTS")
-    first, columns = cursor.take(), key_columns(Cursor(tokens))
-    if first is None or first.keyword not in ("(", "USING") or columns[:1] in ((), ("(",)):
-        names |= {first.text.lower()} if first is not None else set()
-        return action
-    numbered = (columns[0], *(f"{columns[0]}_{number}" for number in range(2, len(names) + 3)))
-    name = next(name for name in numbered if name.lower() not in names)
-    names.add(name.lower())
-    return f"{action[: first.begin]}{quoted_name(name)} {action[first.begin :]}"
-
-
-def _shows_effect(sql: str, columns: Callable[[TableName], Collection[str]]) -> bool:
-    """Whether the columns of the target's table are those after the statement, which it has executed wholly or not."""
-    table, effects = altered_table(sql, "") or (None, ())
-    given, taken = {given_column(effect) for effect in effects}, {taken_column(effect) for effect in effects}
-    present = {name.lower() for name in columns(table)} if table is not None else set()
-    added, gone = given - taken - {""}, taken - given - {""}
-    return bool(added or gone) and added <= present and not gone & present
+def _counting_column(effect: Action) -> str:
+    """The AUTO_INCREMENT column, in lower case, that an action defines; '' for none."""
+    if isinstance(effect, Add | Change) and effect.definition.computed in _COUNTS:
+        return effect.definition.name.lower()
+    return ""

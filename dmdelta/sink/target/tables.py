@@ -18,7 +18,7 @@ from dmdelta.sink.plan.creation import ColumnChange, add_columns, column_stateme
 from dmdelta.sink.plan.ddl import ALREADY, IN_DOUBT, STRANGE
 from dmdelta.sink.plan.foreign_keys import ALONE, ForeignKeys, read_foreign_keys
 from dmdelta.sink.plan.repetition import assert_repeatable
-from dmdelta.sink.plan.single_actions import Already, plan_rest
+from dmdelta.sink.plan.single_actions import Already, Rest, plan_rest
 from dmdelta.sink.plan.table_mapping import TablePlan, plan_table
 from dmdelta.sink.plan.target_table import PRIMARY, TargetTable, read_collations, read_target
 from dmdelta.sink.target.connection import REFUSED, TARGET_RETRY, TargetServer, ask, code_of, execute
@@ -126,12 +126,11 @@ class Tables:
             self.change(plain, in_doubt=in_doubt, shared=shared)
             return
         if already is not None:
-            rest = plan_rest(sql, replace(already, shared=shared), self.columns)
-            if rest:
-                log.warning("statement refused: its actions are executed one by one", code=already.code)
-            else:
-                log.warning("statement already applied on the target", code=already.code)
-            for one in rest:
+            name, _ = altered_table(sql, "") or (None, ())
+            columns = self.columns(name) if name is not None else ()
+            rest = plan_rest(sql, replace(already, shared=shared), columns)
+            _log_rest(rest, already)
+            for one in rest.statements:
                 self.change(one, in_doubt=already.in_doubt, shared=shared)
                 reach(CrashPoint.SINK_BETWEEN_ACTIONS)
         self.forget()
@@ -283,3 +282,16 @@ class Tables:
         if failures and self.metadata is not None:
             self.metadata.fence(connection, FLUSHER)
         return connection
+
+
+def _log_rest(rest: Rest, already: Already) -> None:
+    if rest.left_out:
+        log.warning(
+            "actions of a refused statement left out: the target may have executed them before",
+            actions=[action[:200] for action in rest.left_out],
+            fix="compare the table with the source's, and execute on the target what it lacks of them",
+        )
+    if rest.statements:
+        log.warning("statement refused: its actions are executed one by one", code=already.code)
+    elif not rest.left_out:
+        log.warning("statement already applied on the target", code=already.code)
