@@ -10,8 +10,8 @@ from dmdelta.sink.plan.target_table import Ask
 _RULES = """SELECT CONSTRAINT_SCHEMA, TABLE_NAME, UNIQUE_CONSTRAINT_SCHEMA, REFERENCED_TABLE_NAME,
     DELETE_RULE IN ('NO ACTION', 'RESTRICT') AND UPDATE_RULE IN ('NO ACTION', 'RESTRICT')
     FROM information_schema.REFERENTIAL_CONSTRAINTS"""
-_REFERENCED = """SELECT TABLE_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, REFERENCED_TABLE_SCHEMA, REFERENCED_TABLE_NAME,
-    REFERENCED_COLUMN_NAME FROM information_schema.KEY_COLUMN_USAGE WHERE REFERENCED_TABLE_NAME IS NOT NULL
+_COLUMNS = """SELECT TABLE_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, REFERENCED_TABLE_SCHEMA, REFERENCED_TABLE_NAME,
+    COLUMN_NAME, REFERENCED_COLUMN_NAME FROM information_schema.KEY_COLUMN_USAGE WHERE REFERENCED_TABLE_NAME IS NOT NULL
     ORDER BY TABLE_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, ORDINAL_POSITION"""
 
 
@@ -25,18 +25,28 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
+class Parent:
+    """A foreign key of a table: its columns, and what they reference."""
+
+    columns: tuple[str, ...]
+    reference: Reference
+
+
+@dataclass(frozen=True, slots=True)
 class Connected:
     """What foreign keys mean for one table.
 
     Attributes:
         group: name of the group of tables that foreign keys connect; '' for a table without any.
         cascades: foreign keys change rows of the group's tables (CASCADE, SET NULL).
-        referenced: what other tables reference of this one.
+        referenced: what other tables reference of this one; each list of columns once.
+        parents: the table's own foreign keys.
     """
 
     group: str = ""
     cascades: bool = False
     referenced: tuple[Reference, ...] = ()
+    parents: tuple[Parent, ...] = ()
 
 
 ALONE = Connected()
@@ -65,27 +75,32 @@ def read_foreign_keys(ask: Ask) -> ForeignKeys:
         joined = groups.get(child, {child}) | groups.get(parent, {parent})
         groups.update(dict.fromkeys(joined, joined))
         changed |= set() if restricts else {child}
-    referenced = _references(ask)
+    parents = _parents(ask)
+    referenced: dict[TableName, dict[Reference, None]] = defaultdict(dict)
+    for reference in (one.reference for own in parents.values() for one in own):
+        referenced[_lower((reference.schema, reference.table))][reference] = None
     return ForeignKeys(
         {
             name: Connected(
-                f"foreign keys of {'.'.join(min(group))}", bool(group & changed), tuple(referenced.get(name, ()))
+                f"foreign keys of {'.'.join(min(group))}",
+                bool(group & changed),
+                tuple(referenced.get(name, ())),
+                tuple(parents.get(name, ())),
             )
             for name, group in groups.items()
         }
     )
 
 
-def _references(ask: Ask) -> dict[TableName, list[Reference]]:
-    """Each different list of columns of a table that foreign keys reference."""
-    columns: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    for *key, column in ask(_REFERENCED):
-        columns[tuple(key)].append(column)
-    found: dict[TableName, list[Reference]] = defaultdict(list)
-    for (*_, schema, table), names in columns.items():
-        reference = Reference(schema, table, tuple(names))
-        if reference not in found[_lower((schema, table))]:
-            found[_lower((schema, table))].append(reference)
+def _parents(ask: Ask) -> dict[TableName, list[Parent]]:
+    """The foreign keys of each table."""
+    columns: dict[tuple[str, ...], list[tuple[str, str]]] = defaultdict(list)
+    for *key, column, referenced in ask(_COLUMNS):
+        columns[tuple(key)].append((column, referenced))
+    found: dict[TableName, list[Parent]] = defaultdict(list)
+    for (schema, table, _, other_schema, other_table), pairs in columns.items():
+        own, others = (tuple(names) for names in zip(*pairs, strict=True))
+        found[_lower((schema, table))].append(Parent(own, Reference(other_schema, other_table, others)))
     return found
 
 

@@ -111,7 +111,7 @@ def plan_table(
     identity, found_by = _identity(here, target)
     keys, whole = _keys(here, target, found_by)
     if foreign_keys:
-        others, unknown = _related(here, target, connected)
+        others, unknown = _related(here, connected)
         keys, whole = (*keys, *(key for key in others if key not in keys)), whole or unknown
     whole = "foreign keys cascade" if connected.cascades else whole
     listed = ", ".join(name for name, _ in columns)
@@ -177,20 +177,20 @@ def _keys(here: dict[str, Column], target: TargetTable, found_by: str) -> tuple[
     return tuple(plans), ""
 
 
-def _related(here: dict[str, Column], target: TargetTable, connected: Connected) -> tuple[list[KeyPlan], str]:
+def _related(here: dict[str, Column], connected: Connected) -> tuple[list[KeyPlan], str]:
     """The keys that rows of different tables have in common: what foreign keys reference of this table, and of its
     parents. It may be a part of a key, or no unique key: an additional key then relates a parent to its children.
     """
-    related = [(one.columns, one.columns, one.schema, one.table) for one in connected.referenced]
-    related += [(one.columns, one.referenced, one.schema, one.table) for one in target.parents]
+    related = [(one.columns, one) for one in connected.referenced]
+    related += [(one.columns, one.reference) for one in connected.parents]
     plans: list[KeyPlan] = []
-    for own, names, schema, table in related:
+    for own, reference in related:
         columns = [here.get(name.lower()) for name in own]
         if None in columns:
-            return plans, f"a foreign key to {table} has columns that are not in the log"
-        pairs = zip(columns, names, strict=True)
+            return plans, f"a foreign key to {reference.table} has columns that are not in the log"
+        pairs = zip(columns, reference.columns, strict=True)
         parts = tuple((column, name, None) for column, name in pairs if column is not None)
-        plans.append(KeyPlan(parts, f".{quoted_name(schema, table)}"))
+        plans.append(KeyPlan(parts, f".{quoted_name(reference.schema, reference.table)}"))
     return plans, ""
 
 

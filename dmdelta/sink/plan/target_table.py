@@ -13,9 +13,6 @@ _COLUMNS = """SELECT COLUMN_NAME, DATA_TYPE, COLLATION_NAME, GENERATION_EXPRESSI
     TABLE_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION"""
 _KEYS = """SELECT INDEX_NAME, COLUMN_NAME, SUB_PART FROM information_schema.STATISTICS
     WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND NON_UNIQUE = 0 ORDER BY INDEX_NAME, SEQ_IN_INDEX"""
-_PARENTS = """SELECT CONSTRAINT_NAME, COLUMN_NAME, REFERENCED_TABLE_SCHEMA, REFERENCED_TABLE_NAME,
-    REFERENCED_COLUMN_NAME FROM information_schema.KEY_COLUMN_USAGE WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s
-    AND REFERENCED_TABLE_NAME IS NOT NULL ORDER BY CONSTRAINT_NAME, ORDINAL_POSITION"""
 PRIMARY = "PRIMARY"
 
 
@@ -47,16 +44,6 @@ class TargetKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Parent:
-    """A foreign key: its columns, the referenced table and the referenced columns."""
-
-    columns: tuple[str, ...]
-    schema: str
-    table: str
-    referenced: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class TargetTable:
     """
     Attributes:
@@ -69,7 +56,6 @@ class TargetTable:
     table: str
     columns: Mapping[str, TargetColumn]
     keys: tuple[TargetKey, ...] = ()
-    parents: tuple[Parent, ...] = ()
 
     @property
     def name(self) -> TableName:
@@ -92,14 +78,7 @@ def read_target(ask: Ask, schema: str, table: str) -> TargetTable | None:
         parts.setdefault(index, []).append((column, prefix))
     keys = [TargetKey(name, tuple(key_parts)) for name, key_parts in parts.items()]
     keys.sort(key=lambda key: (key.name != PRIMARY, key.name))
-    foreign: dict[str, list[tuple[str, str, str, str]]] = {}
-    for name, *rest in ask(_PARENTS, (schema, table)):
-        foreign.setdefault(name, []).append((rest[0], rest[1], rest[2], rest[3]))
-    parents = tuple(
-        Parent(tuple(one[0] for one in pairs), pairs[0][1], pairs[0][2], tuple(one[3] for one in pairs))
-        for pairs in foreign.values()
-    )
-    return TargetTable(written_schema, written_table, by_name, tuple(keys), parents)
+    return TargetTable(written_schema, written_table, by_name, tuple(keys))
 
 
 def read_collations(ask: Ask) -> frozenset[str]:

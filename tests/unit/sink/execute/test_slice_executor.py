@@ -8,9 +8,9 @@ import pytest
 from dmdelta.sink.execute.slice_executor import SliceExecution
 from dmdelta.sink.execute.worker import Mark
 from dmdelta.sink.execution_log import ExecutedEvents
-from dmdelta.sink.plan.foreign_keys import ALONE, Connected, Reference
+from dmdelta.sink.plan.foreign_keys import ALONE, Connected, Parent, Reference
 from dmdelta.sink.plan.table_mapping import plan_table
-from dmdelta.sink.plan.target_table import Parent, TargetColumn, TargetKey, TargetTable
+from dmdelta.sink.plan.target_table import TargetColumn, TargetKey, TargetTable
 from dmdelta.sink.read import change_reader
 from dmdelta.sink.read.change_reader import Past, left_over, read_changes
 from dmdelta.sink.read.columns import rendered
@@ -101,13 +101,12 @@ def test_rows_of_an_xa_transaction_in_tables_that_depend_on_each_other():
     assert queue.done == [("insert", "10"), ("insert", "11"), ("update", "11"), ("insert", "12")]
 
 
-def related(table, keys, *slices, parents=(), connected=ALONE):
+def related(table, keys, *slices, connected=ALONE):
     """What a table that foreign keys connect with others has in some slices of inserts: (seq, id, c)."""
     collated = {**COLUMNS, "c": TargetColumn("c", "varchar", "utf8mb4_0900_ai_ci")}
     schema = replace(SCHEMA, table=table)
-    plan = plan_table(
-        schema.name, schema, TargetTable("d", table, collated, keys, parents), foreign_keys=True, connected=connected
-    )
+    target = TargetTable("d", table, collated, keys)
+    plan = plan_table(schema.name, schema, target, foreign_keys=True, connected=connected)
     found = []
     for rows in slices:
         read_rows, _ = read(
@@ -131,8 +130,7 @@ def test_tables_that_foreign_keys_connect_keep_their_order_together():
         [(2, 1, "x"), (4, 2, "x")],
         [(6, 3, "x"), (8, 4, "x")],
         [(9, 5, "x"), (10, 6, "x")],
-        parents=(Parent(("id",), "d", "parent", ("id",)),),
-        connected=Connected("group"),
+        connected=Connected("group", parents=(Parent(("id",), Reference("d", "parent", ("id",))),)),
     )
     execution.execute([parents[0], children[0]])
     assert all(None not in one.done for one in queues)
@@ -155,8 +153,7 @@ def test_a_parent_that_is_referenced_by_a_part_of_its_key():
             "child",
             BY_ID,
             [(2 * key + 1, key, "x") for key in keys],
-            parents=(Parent(("id",), "d", "parent", ("id",)),),
-            connected=Connected("group"),
+            connected=Connected("group", parents=(Parent(("id",), Reference("d", "parent", ("id",))),)),
         ),
     )
     execution.execute([parents, children])

@@ -1,6 +1,6 @@
 """What the target's foreign keys mean for the order of changes."""
 
-from dmdelta.sink.plan.foreign_keys import ALONE, Reference, read_foreign_keys
+from dmdelta.sink.plan.foreign_keys import ALONE, Parent, Reference, read_foreign_keys
 
 RULES = [
     ("d", "child", "d", "parent", 0),
@@ -10,14 +10,14 @@ RULES = [
 ]
 """Child and parent, and whether a foreign key only restricts."""
 REFERENCED = [
-    ("d", "child", "f", "d", "parent", "x"),
-    ("d", "child", "f", "d", "parent", "y"),
-    ("d", "grandchild", "f", "d", "child", "id"),
-    ("d", "grandchild", "g", "d", "child", "id"),
-    ("d", "grandchild", "h", "e", "other", "id"),
-    ("d", "a", "f", "d", "b", "id"),
+    ("d", "child", "f", "d", "parent", "px", "x"),
+    ("d", "child", "f", "d", "parent", "py", "y"),
+    ("d", "grandchild", "f", "d", "child", "one", "id"),
+    ("d", "grandchild", "g", "d", "child", "two", "id"),
+    ("d", "Grandchild", "h", "e", "other", "other", "id"),
+    ("d", "a", "f", "d", "b", "b", "id"),
 ]
-"""Child and the foreign key's name, and each column that it references."""
+"""Child and the foreign key's name, and each of its columns with the one that it references."""
 
 
 def read():
@@ -42,3 +42,15 @@ def test_columns_that_foreign_keys_reference():
     assert found.of(("d", "child")).referenced == (Reference("d", "child", ("id",)),)
     assert found.of(("e", "Other")).referenced == (Reference("e", "other", ("id",)),)
     assert found.of(("d", "grandchild")).referenced == ()
+
+
+def test_foreign_keys_of_a_table():
+    """Each with its columns and what they reference."""
+    found = read()
+    assert found.of(("d", "child")).parents == (Parent(("px", "py"), Reference("d", "parent", ("x", "y"))),)
+    assert found.of(("d", "grandchild")).parents == (
+        Parent(("one",), Reference("d", "child", ("id",))),
+        Parent(("two",), Reference("d", "child", ("id",))),
+        Parent(("other",), Reference("e", "other", ("id",))),
+    )
+    assert found.of(("d", "parent")).parents == ()

@@ -4,9 +4,9 @@ import pytest
 
 from dmdelta.errors import SinkError
 from dmdelta.model.schema import Column, TableSchema
-from dmdelta.sink.plan.foreign_keys import ALONE, Connected, Reference
+from dmdelta.sink.plan.foreign_keys import ALONE, Connected, Parent, Reference
 from dmdelta.sink.plan.table_mapping import plan_table
-from dmdelta.sink.plan.target_table import Parent, TargetColumn, TargetKey, TargetTable
+from dmdelta.sink.plan.target_table import TargetColumn, TargetKey, TargetTable
 
 SOURCE = TableSchema("d", "t", (Column("id", "int"), Column("name", "varchar", charset="utf8mb4")), ("id",))
 COLUMNS = {
@@ -16,8 +16,8 @@ COLUMNS = {
 PRIMARY = TargetKey("PRIMARY", (("id", None),))
 
 
-def planned(*keys, columns=None, parents=(), foreign_keys=False, connected=ALONE):
-    target = TargetTable("d", "t", {**COLUMNS, **(columns or {})}, keys, parents)
+def planned(*keys, columns=None, foreign_keys=False, connected=ALONE):
+    target = TargetTable("d", "t", {**COLUMNS, **(columns or {})}, keys)
     return plan_table(("d", "t"), SOURCE, target, foreign_keys=foreign_keys, connected=connected)
 
 
@@ -33,7 +33,7 @@ def test_same_table():
 def test_long_bits_of_tidb(bits, assigned):
     """VALUES() reverses their bytes in TiDB, so it is not used."""
     schema = TableSchema("d", "t", (Column("flags", "bit", length=bits),), ())
-    target = TargetTable("d", "t", {"flags": TargetColumn("flags", "bit")}, (), ())
+    target = TargetTable("d", "t", {"flags": TargetColumn("flags", "bit")})
     assert plan_table(("d", "t"), schema, target, tidb=True).shape.assigned == assigned
     assert plan_table(("d", "t"), schema, target).shape.assigned == "`flags`=VALUES(`flags`)"
 
@@ -124,7 +124,7 @@ def test_what_foreign_keys_reference(names):
     reference = Reference("D", "T", names)
     parent = planned(PRIMARY, foreign_keys=True, connected=Connected("group", referenced=(reference,)))
     own = ("id", "name")[: len(names)]
-    child = planned(PRIMARY, parents=(Parent(own, "D", "T", names),), foreign_keys=True)
+    child = planned(PRIMARY, foreign_keys=True, connected=Connected("group", parents=(Parent(own, reference),)))
     shown = [[(tuple(name for _, name, _ in key.parts), key.ends) for key in plan.keys] for plan in (parent, child)]
     assert shown[0] == shown[1] == [(("id",), ".`d`.`t`"), (names, ".`D`.`T`")]
 
@@ -140,12 +140,13 @@ def test_references_to_columns_that_are_not_in_the_log():
     """Nothing relates a parent to its children: their changes stay in one order."""
     connected = Connected("group", referenced=(Reference("d", "t", ("own",)),))
     assert planned(PRIMARY, foreign_keys=True, connected=connected).whole
-    assert planned(PRIMARY, parents=(Parent(("own",), "d", "p", ("id",)),), foreign_keys=True).whole
+    connected = Connected("group", parents=(Parent(("own",), Reference("d", "p", ("id",))),))
+    assert planned(PRIMARY, foreign_keys=True, connected=connected).whole
 
 
 def test_checked_foreign_keys():
     """A child has its parent's key in the form of the parent's own changes; unchecked ones are ignored."""
-    parent = Parent(("id",), "d", "p", ("key",))
-    assert len(planned(PRIMARY, parents=(parent,)).keys) == 1
-    keys = planned(PRIMARY, parents=(parent,), foreign_keys=True).keys
+    connected = Connected("group", parents=(Parent(("id",), Reference("d", "p", ("key",))),))
+    assert len(planned(PRIMARY, connected=connected).keys) == 1
+    keys = planned(PRIMARY, foreign_keys=True, connected=connected).keys
     assert [(key.parts[0][1], key.ends) for key in keys] == [("id", ".`d`.`t`"), ("key", ".`d`.`p`")]
