@@ -235,7 +235,7 @@ class SinkingLoop(SupervisedLoop):
 
 
 def shard_log(spark: SparkSession, source: SourceContext) -> ShardLog:
-    """The structures of a source's shards, from its log in bronze."""
+    """The structures of a source's tables, shards or not, from its log in bronze."""
 
     def structure(name: TableName, at: Position) -> TableSchema | None:
         return structure_at(spark, source, name, at)

@@ -159,7 +159,7 @@ class Coordination:
             return table.existing
 
     def remove_shard(self, target: TableName, shard: Shard) -> None:
-        """Record that a shard was dropped."""
+        """Record that a shard was dropped, or renamed away."""
         table = self._table(target)
         with self._state:
             table.group.remove_shard(shard)

@@ -69,7 +69,7 @@ class ShardingGroup:
         self.members[shard] = Member(waiting.altered.before, waiting)
 
     def remove_shard(self, shard: Shard) -> None:
-        """Record that a shard was dropped."""
+        """Record that a shard was dropped, or renamed away."""
         self.members.pop(shard, None)
 
     @property

@@ -19,7 +19,8 @@ def unknown_structure(_name: TableName, _at: Position) -> TableSchema | None:
 
 @dataclass(frozen=True, slots=True)
 class SinkSettings:
-    """The keys of the spec's section `sink`; `flush_interval` and `safe_mode_duration` in seconds.
+    """The keys of the spec's section `sink` (`flush_interval` and `safe_mode_duration` in seconds), and what the engine
+    knows of the task.
 
     Attributes:
         sources: number of the task's sources.

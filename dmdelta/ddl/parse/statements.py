@@ -48,6 +48,27 @@ def is_conditional(sql: str) -> bool:
     )
 
 
+def renamed_tables(sql: str, default_schema: str) -> list[tuple[TableName, TableName]]:
+    """The former and the new name of each table of a RENAME TABLE; empty for other statements. Never raises."""
+    cursor = statement_cursor(sql)
+    if not cursor.accept("RENAME") or not cursor.accept_any("TABLE", "TABLES"):
+        return []
+    return list(renames(cursor, default_schema))
+
+
+def renames(cursor: Cursor, default_schema: str) -> Iterator[tuple[TableName, TableName]]:
+    """Read what follows RENAME TABLE: the former and the new name of each table."""
+    skip_if_exists(cursor)
+    for part in split_at_commas(cursor.rest()):
+        pair = Cursor(part)
+        was = pair.table_name(default_schema)
+        while not pair.ended and not pair.accept("TO"):
+            pair.take()
+        to = pair.table_name(default_schema)
+        if was is not None and to is not None:
+            yield was, to
+
+
 def dropped_index(sql: str, default_schema: str) -> tuple[TableName, str] | None:
     """The table and the index of DROP INDEX, or of CREATE OR REPLACE INDEX; None for others. Never raises."""
     cursor = statement_cursor(sql)
@@ -126,7 +147,8 @@ def _targets(cursor: Cursor, default: str) -> Iterator[StatementTarget]:
         yield from _one(cursor, "truncate_table", default)
     elif verb == "RENAME":
         if cursor.accept_any("TABLE", "TABLES"):
-            yield from _renames(cursor, default)
+            for pair in renames(cursor, default):
+                yield from (StatementTarget("rename_table", *name) for name in pair)
     elif verb:
         replaces = cursor.accept("OR", "REPLACE")
         accept_modifiers(cursor)
@@ -174,16 +196,6 @@ def _database(cursor: Cursor, verb: str, default: str) -> Iterator[StatementTarg
 def at_unnamed_database(cursor: Cursor, verb: str) -> bool:
     """Whether an option follows instead of a database's name: ALTER DATABASE then alters the default one."""
     return verb == "ALTER" and cursor.peek() in _DATABASE_OPTIONS
-
-
-def _renames(cursor: Cursor, default: str) -> Iterator[StatementTarget]:
-    skip_if_exists(cursor)
-    for part in split_at_commas(cursor.rest()):
-        pair = Cursor(part)
-        yield from _one(pair, "rename_table", default)
-        while not pair.ended and not pair.accept("TO"):
-            pair.take()
-        yield from _one(pair, "rename_table", default)
 
 
 def _one(cursor: Cursor, op: DdlOp, default: str) -> Iterator[StatementTarget]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from dmdelta.ddl.parse.actions import VERSIONING, Convert, Doubt, DropKey, Empty, RenameTo
 from dmdelta.ddl.parse.alter_parser import alter_actions
-from dmdelta.ddl.parse.statements import accept_modifiers, created_unique_index, statement_cursor
+from dmdelta.ddl.parse.statements import accept_modifiers, created_unique_index, renames, statement_cursor
 from dmdelta.ddl.tokens import Cursor, split_at_commas
 from dmdelta.ddl.tracking.creation import read_creation, sequence_creation
 from dmdelta.ddl.tracking.effects import Altered, Dropped, Effect, Moved, Renamed, Truncated, Unread
@@ -76,7 +76,7 @@ def _effects(cursor: Cursor, context: _Context) -> Iterator[Effect]:
             yield Truncated(name)
     elif verb == "RENAME":
         if cursor.accept_any("TABLE", "TABLES"):
-            yield from _renames(cursor, context)
+            yield from (Renamed(was, to) for was, to in renames(cursor, context.default_schema))
     elif verb:
         replaces = cursor.accept("OR", "REPLACE")
         ignore = "IGNORE" in accept_modifiers(cursor)
@@ -120,18 +120,6 @@ def _drop_index(cursor: Cursor, context: _Context) -> Iterator[Effect]:
     before = context.structure_of(name) if name is not None and (index or "").upper() == "PRIMARY" else None
     if before is not None:
         yield altered(before, [DropKey()])
-
-
-def _renames(cursor: Cursor, context: _Context) -> Iterator[Effect]:
-    cursor.accept("IF", "EXISTS")
-    for part in split_at_commas(cursor.rest()):
-        pair = Cursor(part)
-        was = pair.table_name(context.default_schema)
-        while not pair.ended and not pair.accept("TO"):
-            pair.take()
-        to = pair.table_name(context.default_schema)
-        if was is not None and to is not None:
-            yield Renamed(was, to)
 
 
 def _alter(cursor: Cursor, name: TableName, context: _Context, *, ignore: bool) -> Iterator[Effect]:

@@ -4,17 +4,18 @@ from dataclasses import replace
 
 from dmdelta.ddl.parse.rewriting import rewritten
 from dmdelta.ddl.parse.splitting import alter_rename
-from dmdelta.ddl.parse.statements import StatementTarget, statement_targets
+from dmdelta.ddl.parse.statements import StatementTarget, renamed_tables, statement_targets
 from dmdelta.errors import SchemaError
 from dmdelta.model.mysql_sql import quoted_name
 from dmdelta.model.schema import TableName
 from dmdelta.rules import Role
-from dmdelta.sink.plan.renames import plan_renames, renamed_pairs, renames_tables
+from dmdelta.sink.plan.renames import plan_renames
 from dmdelta.sink.plan.target_statement import StatementContext, TargetStatement, followed
 from dmdelta.sink.plan.tidb import tidb_statements
 
 ALREADY = frozenset({1007, 1008, 1050, 1051, 1060, 1061, 1068, 1091, 1826, 3822})
-"""The target already is in the state that the statement creates: no error, as in DM."""
+"""The target already has what the statement creates, or lacks what it drops. As in DM, that is no error; the other
+actions of an ALTER TABLE are executed (`single_actions.py`)."""
 IN_DOUBT = ALREADY | {1049, 1054, 1146, 1176}
 """The same for a statement that may have been executed before a crash."""
 
@@ -38,8 +39,8 @@ def plan_statement(sql: str, default_schema: str, context: StatementContext) -> 
     elif targets[0].op == "drop_table":
         wanted = [name for name in map(_name, targets) if context.rules.wanted(*name) and followed(sql, name, context)]
         planned = [one for name in wanted for one in _dropped(name, context)]
-    elif renames_tables(sql):
-        planned = plan_renames(renamed_pairs(sql, default_schema), sql, context)
+    elif targets[0].op == "rename_table":
+        planned = plan_renames(renamed_tables(sql, default_schema), sql, context)
     elif targets[0].op == "alter_table":
         planned = _altered(sql, default_schema, targets[0], context)
     else:

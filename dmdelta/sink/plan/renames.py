@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 
 from dmdelta.ddl.parse.rewriting import Names, rewritten
-from dmdelta.ddl.parse.statements import statement_cursor, statement_targets
-from dmdelta.ddl.tokens import Cursor, split_at_commas
+from dmdelta.ddl.parse.statements import statement_targets
 from dmdelta.errors import SchemaError
 from dmdelta.model.mysql_sql import quoted_name
 from dmdelta.model.schema import TableName
@@ -13,29 +12,6 @@ from dmdelta.sink.plan.target_statement import StatementContext, TargetStatement
 
 Pair = tuple[TableName, TableName]
 """The old and the new name of a table."""
-
-
-def renames_tables(sql: str) -> bool:
-    """Whether it is a RENAME TABLE."""
-    return statement_cursor(sql).accept("RENAME")
-
-
-def renamed_pairs(sql: str, default_schema: str) -> list[Pair]:
-    """The tables that a RENAME TABLE renames, in order."""
-    cursor = statement_cursor(sql)
-    cursor.accept("RENAME")
-    cursor.accept_any("TABLE", "TABLES")
-    cursor.accept("IF", "EXISTS")
-    pairs: list[Pair] = []
-    for part in split_at_commas(cursor.rest()):
-        pair = Cursor(part)
-        was = pair.table_name(default_schema)
-        while not pair.ended and not pair.accept("TO"):
-            pair.take()
-        to = pair.table_name(default_schema)
-        if was is not None and to is not None:
-            pairs.append((was, to))
-    return pairs
 
 
 def plan_renames(pairs: Sequence[Pair], sql: str, context: StatementContext) -> list[TargetStatement]:
