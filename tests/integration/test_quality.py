@@ -259,6 +259,7 @@ def test_silver_and_ranges_are_evaluated(mysql80, spark, tmp_path, capsys):
     assert ("row count", False) in {(line["expectation"], line["success"]) for line in ranged}
 
 
+@pytest.mark.long
 def test_rows_are_not_counted_over_a_range_in_which_the_quarantine_changed(mysql80, spark, tmp_path, capsys):
     """A row that left the quarantine in the range or after it makes the row count unknown; later ranges are counted."""
     shop = Checked(tmp_path, mysql80, EMAIL)

@@ -76,7 +76,8 @@ def test_silver_stays_exact_when_another_server_takes_over(flavor: str, tmp_path
         assert bronze_vs_transactions(new, bronze.where("epoch = 2"), [database], TABLES)  # finds gaps
 
 
-@pytest.mark.parametrize("flavor", ["mysql80", pytest.param("mariadb", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("flavor", ["mysql80", "mariadb"])
 def test_a_full_load_does_not_continue_on_another_server(flavor: str, tmp_path: Path, spark, capsys) -> None:
     """It stops before the relay follows that server, and ends on the one on which it was planned."""
     with running(flavor) as old, running(flavor, server_id="2", log_slave_updates="ON") as new:
@@ -103,7 +104,8 @@ def test_a_full_load_does_not_continue_on_another_server(flavor: str, tmp_path: 
         assert_silver_equals_source(spark, task)
 
 
-@pytest.mark.parametrize("flavor", ["mysql80", pytest.param("mariadb", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("flavor", ["mysql80", "mariadb"])
 def test_a_server_takes_over_before_the_log_has_passed_the_end_of_a_load(flavor: str, tmp_path: Path, spark) -> None:
     """The load's readers have seen rows that the relay has not received from the first server: they are not doubled."""
     with running(flavor) as old, running(flavor, server_id="2", log_slave_updates="ON") as new:

@@ -31,7 +31,7 @@ def servers(mysql80, mariadb):
     ("kind", "mode", "first"),
     [
         ("mysql80", "pessimistic", "behind"),
-        ("mariadb", "optimistic", "ahead"),
+        pytest.param("mariadb", "optimistic", "ahead", marks=pytest.mark.long),
         pytest.param("mysql80", "pessimistic", "ahead", marks=pytest.mark.long),
         pytest.param("mariadb", "optimistic", "behind", marks=pytest.mark.long),
     ],

@@ -145,6 +145,7 @@ def test_a_task_restarts_at_meta_or_at_a_time(task, spark, capsys):
     assert bronze_epochs(spark, task) == {**landed, 3: 2 * CHANGES}
 
 
+@pytest.mark.long
 def test_a_task_restarts_at_a_time_after_a_load_at_one_position(mysql80, tmp_path, monkeypatch, spark):
     """consistency: snapshot: the log after the load is applied in normal mode, and in safe mode when read again: rows
     that are only inserted would be appended.
