@@ -17,7 +17,7 @@ from tests.soak.sources import Source
 from tests.soak.task import MERGED, SoakTask
 from tests.soak.validated import Table, plan_objections
 from tests.support.diff import differences
-from tests.support.lake import is_table
+from tests.support.lake import is_table, newest_version
 from tests.support.servers import Server
 from tests.support.sinking import table_differences, union_differences
 
@@ -43,6 +43,8 @@ class Judges:
     compared: int = 0
     validated: Counter[str] = field(default_factory=Counter)
     not_compared: Counter[str] = field(default_factory=Counter)
+    _marks: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """By silver table: the version that was read last, and its newest mark."""
 
     @property
     def lakehouse(self) -> Lakehouse:
@@ -50,12 +52,17 @@ class Judges:
 
     def mark(self, source: Source) -> int:
         """The newest phase of a source that is complete in silver, and in the target; -1: none."""
-        marks = self.lakehouse.silver(source.marks, "m")
-        if not is_table(marks):
-            return -1
-        (row,) = self.spark.sql(f"SELECT max(id) AS id FROM {marks}").collect()
-        found = -1 if row.id is None else int(row.id)
+        found = self._mark_of_silver(self.lakehouse.silver(source.marks, "m"))
         return found if self.task.target is None else min(found, self._mark_of_target(source))
+
+    def _mark_of_silver(self, marks: str) -> int:
+        """Each version is read once: a query per second takes much of the processor time that the task needs."""
+        version, (known, found) = newest_version(marks), self._marks.get(marks, (-1, -1))
+        if version > known:
+            (row,) = self.spark.sql(f"SELECT max(id) AS id FROM {marks}").collect()
+            found = -1 if row.id is None else int(row.id)
+            self._marks[marks] = (version, found)
+        return found
 
     def _mark_of_target(self, source: Source) -> int:
         assert self.task.target is not None

@@ -12,3 +12,9 @@ def table_folder(table: str) -> Path:
 def is_table(table: str) -> bool:
     """Whether a table with this SQL identifier exists."""
     return (table_folder(table) / "_delta_log").is_dir()
+
+
+def newest_version(table: str) -> int:
+    """The newest version of a Delta table with this SQL identifier, from the names in its log; -1: it does not exist."""
+    commits = (table_folder(table) / "_delta_log").glob("*.json")
+    return max((int(commit.stem) for commit in commits if commit.stem.isdigit()), default=-1)

@@ -21,6 +21,7 @@ from tests.soak.scenes import SABOTAGE, Scene, plan_scene, special_scenes
 from tests.soak.shards import ShardChanges
 from tests.soak.snapshots import RequestedSnapshot, SnapshotState, is_complete
 from tests.soak.task import Runner, SoakTask
+from tests.support.lake import table_folder
 from tests.support.sabotage import Guard, sabotaged_environment
 
 
@@ -44,6 +45,26 @@ def test_nightly_reads_the_figures(soak):
     assert "settled after 5 s (median), by phase: 4, 31, 5 s" in part.notes
     assert "all tables equal after 46 s (median), by phase: 40, 52 s, with the time of the comparison" in part.notes
     assert "not compared by dmdelta validate, 2 times: its snapshot is not complete yet" in part.notes
+
+
+def test_a_mark_is_read_once_per_version(soak):
+    """Waiting for the task takes no processor time from it."""
+    queries, newest = [], [None, 4]
+
+    def sql(query):
+        queries.append(query)
+        return SimpleNamespace(collect=lambda: [SimpleNamespace(id=newest[len(queries) - 1])])
+
+    soak.judges.spark, source = SimpleNamespace(sql=sql), SimpleNamespace(marks="soak_a_marks")
+    log = table_folder(soak.judges.lakehouse.silver(source.marks, "m")) / "_delta_log"
+    assert soak.judges.mark(source) == -1
+    assert not queries
+    log.mkdir(parents=True)
+    for version, mark in enumerate([-1, 4]):
+        (log / f"{version:020}.json").touch()
+        (log / f"{version:020}.checkpoint.parquet").touch()
+        assert [soak.judges.mark(source) for _ in range(3)] == [mark] * 3
+        assert len(queries) == version + 1
 
 
 @pytest.fixture
