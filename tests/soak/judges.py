@@ -3,6 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -22,6 +23,8 @@ from tests.support.servers import Server
 from tests.support.sinking import table_differences, union_differences
 
 SHOWN = 10
+THREADS = 2
+"""Spark reads a table while Python compares another one."""
 Check = Callable[[], list[str]]
 """The differences of one table."""
 
@@ -81,7 +84,8 @@ class Judges:
         deadline, left = time.monotonic() + self.equal_seconds, [*self._silver(), *self._target()]
         count = len(left)
         while left:
-            found = [(check, check()) for check in left]
+            with ThreadPoolExecutor(THREADS) as pool:
+                found = list(zip(left, pool.map(lambda check: check(), left), strict=True))
             left = [check for check, lines in found if lines]
             if left and time.monotonic() > deadline:
                 raise AssertionError("\n".join(line for _, lines in found for line in lines[:SHOWN]))

@@ -73,15 +73,19 @@ class Operations:
     def plan(self, rng: random.Random, seconds: float) -> list[tuple[float, Act]]:
         """The commands of a phase, and when: one that is soon done, and one that holds the tables, each kind in turn.
 
-        The first phase loads the tables, and a replay needs two places before the current one.
+        The first of a phase begins while the sources are written, however slow the machine is; the second one waits for
+        it. Four phases with commands have each kind as the first one. The first phase loads the tables, and a replay
+        needs two places before the current one.
         """
         turn, phases = self._planned, len(self.places)
         self._planned += 1
         soon = (self.snapshot, self.pause)
         holding = (self.maintain, self.replay)[: max(0, phases - 1)]
         kinds = [soon[turn % len(soon)], *([holding[turn % len(holding)]] if holding else [])]
-        chosen = [(rng.uniform(0, seconds), kind(rng)) for kind in kinds]
-        return [(at, partial(self._submit, act)) for at, act in chosen]
+        if turn % 4 >= 2:
+            kinds.reverse()
+        times = sorted(rng.uniform(0, seconds) for _ in kinds)
+        return [(at, partial(self._submit, kind(rng))) for at, kind in zip(times, kinds, strict=True)]
 
     def snapshot(self, rng: random.Random) -> Act:
         """Some tables are read again."""
