@@ -1,5 +1,6 @@
 """The boundary to Spark's and Delta's exceptions: each is converted once to a dmdelta error."""
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ _MORE_MEMORY = "give Spark more memory, for a local session with SPARK_DRIVER_ME
 
 _FRAME = re.compile(r'File "(?:[^"]*/dmdelta/([\w./]+\.py)|[^"]*?([\w.]+/[\w.]+\.py))", line (\d+)')
 """A frame of ours from the package on, any other by its folder and file."""
-_RAISED = re.compile(r"^(\w+(?:\.\w+)*)(?::|$)", re.MULTILINE)
+_RAISED = re.compile(r"^(\w+(?:\.\w+)*)(?:$|:(?: \[Errno (\d{1,4})\])?)", re.MULTILINE)
 
 
 @contextmanager
@@ -80,9 +81,11 @@ def _reason(error: Any) -> str:
 
 
 def _raised(text: str) -> str:
-    """The class of the exception at the end of a Python worker's traceback, and where it was raised."""
+    """The exception at the end of a Python worker's traceback: its class, its system error, and where it was raised."""
     frames = list(_FRAME.finditer(text))
     if not frames:
         return ""
-    kind = _RAISED.search(text, frames[-1].end())
-    return f"{kind[1] if kind else ''} in {frames[-1][1] or frames[-1][2]}, line {frames[-1][3]}".strip()
+    found = _RAISED.search(text, frames[-1].end())
+    kind, number = found.groups() if found else ("", None)
+    what = f"{kind}: {os.strerror(int(number))}" if number else kind
+    return f"{what} in {frames[-1][1] or frames[-1][2]}, line {frames[-1][3]}".strip()

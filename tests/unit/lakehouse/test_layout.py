@@ -137,11 +137,21 @@ def test_a_jvm_that_is_gone(error):
     assert "SPARK_DRIVER_MEMORY=4g" in translated.hint
 
 
-def test_a_worker_error_contains_no_values():
-    """The exception's class and location in the Python worker, not its message, which may quote a row."""
+@pytest.mark.parametrize(
+    ("raised", "shown"),
+    [
+        ("TypeError: secret value", "TypeError"),
+        ("OSError: [Errno 28] No space left on device: '/secret'", "OSError: No space left on device"),
+        ("PermissionError: [Errno 13] Permission denied: '/secret'", "PermissionError: Permission denied"),
+        ("pymysql.err.DataError: (1406, 'secret [Errno 28]')", "pymysql.err.DataError"),
+        ("TimeoutError", "TimeoutError"),
+    ],
+)
+def test_a_worker_error_contains_no_values(raised, shown):
+    """The exception's class, system error and location in the Python worker, not its message, which may quote a row."""
     text = (
         '[PYTHON_EXCEPTION] Traceback (most recent call last):\n  File "/x/dmdelta/engine/snapshot/chunk_reader.py", line 86, in f\n'
-        "    raise it\nTypeError: secret value\n\tat org.apache.spark.Task.run(Task.scala:1)"
+        f"    raise it\n{raised}\n\tat org.apache.spark.Task.run(Task.scala:1)"
     )
 
     class SparkError(Exception):
@@ -149,5 +159,5 @@ def test_a_worker_error_contains_no_values():
             return "PYTHON_EXCEPTION"
 
     message = translate(SparkError(text), "delta.`/x`", "appending to").message
-    assert message.endswith("failed: PYTHON_EXCEPTION TypeError in engine/snapshot/chunk_reader.py, line 86")
+    assert message.endswith(f"failed: PYTHON_EXCEPTION {shown} in engine/snapshot/chunk_reader.py, line 86")
     assert translate(SparkError("no traceback"), "t", "reading").message.endswith("failed: PYTHON_EXCEPTION")
