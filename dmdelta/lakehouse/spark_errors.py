@@ -1,13 +1,12 @@
 """The boundary to Spark's and Delta's exceptions: each is converted once to a dmdelta error."""
 
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from dmdelta.errors import DmdeltaError, ForeignTable, LakehouseError, StageFailed, from_wire
-from dmdelta.lakehouse.access.boundary import conflict, fenced, raising
+from dmdelta.lakehouse.access.boundary import conflict, fenced, raising, reason
 
 _CONFLICT = re.compile(
     r"Concurrent\w*Exception|(Metadata|Protocol)ChangedException|DELTA_CONCURRENT_|DELTA_\w+_CHANGED"
@@ -87,5 +86,5 @@ def _raised(text: str) -> str:
         return ""
     found = _RAISED.search(text, frames[-1].end())
     kind, number = found.groups() if found else ("", None)
-    what = f"{kind}: {os.strerror(int(number))}" if number else kind
+    what = reason(kind, int(number) if number else None)
     return f"{what} in {frames[-1][1] or frames[-1][2]}, line {frames[-1][3]}".strip()

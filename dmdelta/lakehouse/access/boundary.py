@@ -1,5 +1,6 @@
 """The boundary to the exceptions of Spark, Delta and delta-rs: what both implementations share."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -31,3 +32,12 @@ def conflict(table: str) -> CommitConflict:
         f"another writer changed {table} at the same time",
         hint="a running task retries automatically; otherwise run the command again",
     )
+
+
+def reason(kind: str, number: int | None) -> str:
+    """Why a foreign error was raised, without its text, which may quote rows: its class, and the system's reason.
+
+    Args:
+        number: the operating system's error number; None: it is not an error of the system.
+    """
+    return kind if number is None else f"{kind}: {os.strerror(number)}"

@@ -144,7 +144,10 @@ def kinds(soak):
 
 @pytest.mark.parametrize("commanded", [(1, 3, 5, 6, 7), (1, 2, 3, 5, 7), (1, 3, 4, 5, 7)])
 def test_each_command_has_its_turn(soak, kinds, commanded):
-    """In five of seven phases, whichever they are. Four of them have each command as the first, which has load."""
+    """In the five of seven phases that have commands, whichever they are; each phase begins two of them.
+
+    In the first four of these, each command has its turn as the first one, which has load.
+    """
     firsts = []
     for number in range(1, 8):
         soak.operations.places.append({"s1": f"b.000001:{number}"})
@@ -154,6 +157,7 @@ def test_each_command_has_its_turn(soak, kinds, commanded):
             for _, begin in planned:
                 begin()
             firsts.append(kinds[-len(planned)])
+    assert set(kinds) == {"snapshot", "pause", "maintain", "replay"}
     assert firsts[:4] == ["snapshot", "pause", "maintain", "replay"]
     assert len(kinds) == 9  # the first phase has one
 

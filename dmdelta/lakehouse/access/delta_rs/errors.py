@@ -1,6 +1,5 @@
 """The boundary to delta-rs' exceptions: each is converted once to a dmdelta error."""
 
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +7,7 @@ from contextlib import contextmanager
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from dmdelta.errors import LakehouseError, UnsupportedTable, os_hint
-from dmdelta.lakehouse.access.boundary import conflict, raising
+from dmdelta.lakehouse.access.boundary import conflict, raising, reason
 
 _OS_ERROR = re.compile(r"(?:os error |\bcode: )(\d+)")
 
@@ -38,7 +37,6 @@ def _translated(error: Exception, table: str, doing: str) -> LakehouseError:
         return conflict(table)
     found = _OS_ERROR.search(str(error))
     number = error.errno if isinstance(error, OSError) else int(found[1]) if found else None
-    reason = type(error).__name__ + (f": {os.strerror(number)}" if number is not None else "")
     hint = os_hint(number) if number is not None else None
     general = "check that the lakehouse exists, is reachable, and that this account has read and write permission"
-    return LakehouseError(f"{doing} {table} failed: {reason}", hint=hint or general)
+    return LakehouseError(f"{doing} {table} failed: {reason(type(error).__name__, number)}", hint=hint or general)
